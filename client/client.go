@@ -55,6 +55,10 @@ type Client struct {
 	mu      sync.Mutex // guards all below; never held while waiting
 	numbers map[string]*Namespace[firn.ID]
 	texts   map[string]*Namespace[string]
+	all     []interface { // of both maps
+		state() NamespaceState
+		close()
+	}
 }
 
 // New returns a client. It sends no request yet. The error names every invalid setting.
@@ -94,7 +98,7 @@ func open[T firn.ID | string](c *Client, all map[string]*Namespace[T], name stri
 	if n := all[name]; n != nil {
 		return n, nil
 	}
-	if have := len(c.numbers) + len(c.texts); have >= maxNamespaces {
+	if have := len(c.all); have >= maxNamespaces {
 		return nil, firn.NewRangeError("number of namespaces", int64(have)+1, 1, maxNamespaces, "of one client, all of which it keeps")
 	}
 	buffer, ok := c.cfg.Buffers[name]
@@ -102,7 +106,7 @@ func open[T firn.ID | string](c *Client, all map[string]*Namespace[T], name stri
 		buffer = c.cfg.Buffer
 	}
 	n := &Namespace[T]{name: name, cfg: c.cfg, source: &source[T]{name: name, form: f, buffer: buffer, servers: c.servers, batch: maxBatch}}
-	all[name] = n
+	all[name], c.all = n, append(c.all, n)
 	return n, nil
 }
 
@@ -117,10 +121,7 @@ func (c *Client) State() State {
 	s := State{Servers: c.servers.state()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, n := range c.numbers {
-		s.Namespaces = append(s.Namespaces, n.state())
-	}
-	for _, n := range c.texts {
+	for _, n := range c.all {
 		s.Namespaces = append(s.Namespaces, n.state())
 	}
 	slices.SortFunc(s.Namespaces, func(a, b NamespaceState) int { return strings.Compare(a.Namespace, b.Namespace) })
@@ -134,10 +135,7 @@ func (c *Client) Close() error {
 	c.servers.end() // first, so that no server is blamed for a request cut off here
 	var group sync.WaitGroup
 	c.mu.Lock()
-	for _, n := range c.numbers {
-		group.Go(n.close)
-	}
-	for _, n := range c.texts {
+	for _, n := range c.all {
 		group.Go(n.close)
 	}
 	c.mu.Unlock()

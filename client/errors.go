@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -124,12 +125,8 @@ func (s several) Unwrap() []error { return s }
 
 // lasts reports whether it is useless to ask again soon.
 func lasts(err error) bool {
-	for _, sentinel := range []error{ErrUnknownNamespace, ErrDenied, ErrRequest, ErrKind} {
-		if errors.Is(err, sentinel) {
-			return true
-		}
-	}
-	return false
+	is := func(sentinel error) bool { return errors.Is(err, sentinel) }
+	return slices.ContainsFunc([]error{ErrUnknownNamespace, ErrDenied, ErrRequest, ErrKind}, is)
 }
 
 // maxShown bounds how much of an answer an error repeats.

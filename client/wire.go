@@ -71,21 +71,18 @@ type exchange struct {
 	read      func(body []byte) error
 }
 
-// exchange makes a request to a server. Its error is an *[Error].
-func (w *wire) exchange(ctx context.Context, address string, x exchange) error {
-	began := w.cfg.Time.Monotonic()
-	err := w.roundTrip(ctx, address, x)
-	if x.namespace != "" && w.cfg.Hooks.Request != nil {
-		w.cfg.Hooks.Request(Request{
-			Server: address, Namespace: x.namespace, Count: x.count, Took: w.cfg.Time.Monotonic() - began, Err: err,
-		})
-	}
-	return err
-}
-
 var bodies sync.Pool // of *bytes.Buffer
 
-func (w *wire) roundTrip(ctx context.Context, address string, x exchange) error {
+// exchange makes a request to a server. Its error is an *[Error].
+func (w *wire) exchange(ctx context.Context, address string, x exchange) (err error) {
+	if x.namespace != "" && w.cfg.Hooks.Request != nil {
+		began := w.cfg.Time.Monotonic()
+		defer func() {
+			w.cfg.Hooks.Request(Request{
+				Server: address, Namespace: x.namespace, Count: x.count, Took: w.cfg.Time.Monotonic() - began, Err: err,
+			})
+		}()
+	}
 	req, err := http.NewRequestWithContext(ctx, x.method, address+x.path, nil)
 	if err != nil {
 		return &Error{Server: address, Err: err}

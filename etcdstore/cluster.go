@@ -18,13 +18,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// calling configures how a client of n members, which take turns, makes each call.
-//
-//   - A call fails instead of waiting for a connection.
-//   - A member without a leader says so at once, instead of after 7 s. A call that a member did
-//     not begin, a write too, goes to the next.
-//   - Nothing else is repeated. The client would also repeat what a server or proxy gave up: a
-//     write that was applied would then look like a conflict.
+// calling configures how a client of n members, which take turns, makes each call. It fails instead of
+// waiting for a connection. A member without a leader says so at once, instead of after 7 s. A call that a
+// member did not begin, a write too, goes to the next. Nothing else is repeated: the client would also repeat
+// what a server or proxy gave up, and a write that was applied would then look like a conflict.
 func calling(members int) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		outgoing := ctx
@@ -52,10 +49,10 @@ func turnedAway(err error) bool {
 // askTimeout bounds how long members may take to name their cluster.
 const askTimeout = time.Second
 
-// agree returns nil if the answer comes from the same cluster as all earlier ones. An answer from
-// another cluster counts if all members that answer belong to it: it replaced the first. Otherwise no
-// answer counts until they agree: members of two clusters are two stores, and calls would alternate
-// between them. A single name may lead to several members, too: each is asked over its own connection.
+// agree returns nil if the answer comes from the same cluster as all earlier ones. An answer from another
+// cluster counts if all members that answer belong to it: it replaced the first. Otherwise no answer
+// counts until they agree: members of two clusters are two stores, and calls would alternate between
+// them. Each member is asked over its own connection: a single name may lead to several.
 func (s *Store) agree(ctx context.Context, header *pb.ResponseHeader) error {
 	id := header.GetClusterId()
 	named := s.client.Endpoints()

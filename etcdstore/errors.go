@@ -12,8 +12,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// answers maps etcd's errors to kinds and hints. ErrRefused is only for errors that a server returns
-// before it proposes a write.
+// answers maps etcd's errors to kinds and hints. ErrRefused is only for errors found before a write is
+// proposed.
 var answers = []struct {
 	err, kind error
 	hint      string

@@ -17,8 +17,8 @@ import (
 // probes is how many connections are asked for their cluster: a name may lead to several clusters.
 const probes = 8
 
-// Examine implements [store.Examined]: voting members, clusters behind one name, alarms,
-// versions that lose data.
+// Examine implements [store.Examined]: voting members, clusters behind one name, alarms, versions that
+// lose data.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	members, err := backend.Do(ctx, s.calls, "examine", s.prefix, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
 		return s.client.MemberList(ctx)
@@ -65,9 +65,9 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}, versions...), nil
 }
 
-// clusters returns how many clusters connections lead to. Clusters started with the same names,
-// addresses and token, as by default, have the same ids. But a member's log never gets shorter: if it
-// seems to, there are two clusters. Two clusters with logs of equal length look like one.
+// clusters returns how many clusters connections lead to. Clusters started with the same names, addresses
+// and token, as by default, have the same ids. But a member's log never gets shorter: if it seems to,
+// there are two clusters, as long as their logs differ in length.
 func (s *Store) clusters(ctx context.Context) int {
 	type member struct{ cluster, id uint64 }
 	length, ids, twins := map[member]uint64{}, map[uint64]bool{}, 0

@@ -6,16 +6,15 @@
 // A register is a key in etcd; its value is the register's revision, a line feed and the register's
 // value. Inspect it with: etcdctl get --prefix firn/.
 //
-// The revision is a random number: etcd's own revisions start again in a new cluster, and go back with
-// a restored snapshot. A write compares the revision on the server, by the range of values that begin
-// with it.
+// The revision is a random number: etcd's own start again in a new cluster, and go back with a restored
+// snapshot. A write compares the revision on the server, by the range of values that begin with it.
 //
-// A life of the store is a term of a cluster: only a new leader can have lost acknowledged writes, and
-// an older copy begins a term above all that it knows of. A snapshot begins another cluster if it is
-// restored with another token.
+// A life of the store is a term of a cluster: only a new leader can have lost acknowledged writes, and an
+// older copy begins a term above all that it knows of. A snapshot restored with another token begins
+// another cluster.
 //
-// When not to use it: for more than some thousand writes a second, since each is a consensus round
-// with a disk write. Leases write rarely; for sequences under load prefer Redis or a SQL database.
+// When not to use it: for more than some thousand writes a second, since each is a consensus round with a
+// disk write. Leases write rarely; for sequences under load prefer Redis or a SQL database.
 package etcdstore
 
 import (
@@ -39,9 +38,9 @@ type Store struct {
 	cluster atomic.Uint64 // the id of the cluster of the named members; 0 while unknown
 }
 
-// New returns a store over client, which Close closes; all its keys begin with prefix. It reads once,
-// to report errors at once. A client whose MaxUnaryRetries is not 1 repeats calls that a proxy has
-// given up, including writes; the clients of [Open] do not.
+// New returns a store over client, which Close closes; all its keys begin with prefix. It reads once, to
+// report errors at once. A client whose MaxUnaryRetries is not 1 repeats calls that a proxy has given up,
+// including writes; the clients of [Open] do not.
 func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", classify)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
@@ -77,8 +76,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	})
 }
 
-// after returns the end of the range of one key. Range reads and compares go to the server; a proxy
-// with a leasing prefix may answer single-key ones from its memory, even after a restore.
+// after returns the end of the range of one key. Range reads and compares go to the server; a proxy with
+// a leasing prefix may answer single-key ones from its memory, even after a restore.
 func after(key string) string { return key + "\x00" }
 
 func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) ([]store.Entry, error) {

@@ -43,9 +43,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 
 const (
 	dialTimeout = 5 * time.Second
-	// keepAlive is how long a connection may be silent before it is probed, and how long the answer may
-	// take: a holder notices a dead one within one or two looks.
-	keepAlive   = 5 * time.Second
+	keepAlive   = 5 * time.Second // a connection may be silent before it is probed, and the answer may take
 	defaultPort = "2379"
 )
 
@@ -61,8 +59,8 @@ func parseURL(text string) (clientv3.Config, string, error) {
 	if cfg.TLS != nil {
 		scheme = "https://"
 	}
-	// Otherwise a call would wait for a connection until its context ends, and not report why there is
-	// no connection. A write is repeated only if it was not sent.
+	// Otherwise a call would wait for a connection until its context ends, and not report why there is none.
+	// A write is repeated only if it was not sent.
 	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
 	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(calling(len(u.Hosts)))}
 	for _, host := range u.Hosts {

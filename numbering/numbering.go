@@ -1,6 +1,26 @@
+// Package numbering makes business numbers: counted from 1 in each day, month or year, and written as a
+// template says.
+//
+//	all, err := sequence.New(sequence.Config{Store: s})
+//	...
+//	orders, err := all.Namespace("orders")
+//	f, err := numbering.New(numbering.Config{Template: "ORD{yyyyMMdd}-{n:6}", Zone: zone, Counter: orders})
+//	text, err := f.Next(ctx) // ORD20261121-000042
+//
+// The counter is one strictly increasing sequence over all processes. Its ids contain the period and the
+// number in it, so the period changes for all processes at once: when the first of them finds that a new
+// one has begun. After that no process issues a number of the old period, whatever its clock shows.
+//
+// The store keeps the template with the counter: a process with another template is refused with
+// [store.ErrTaken].
+//
+// Numbers are unique and increase. A failed call may leave a gap, and each call asks the store. Do not
+// use it where the law forbids gaps, where numbers must not show how many were issued (see package
+// veil), or for many ids a second: package segment is faster.
 package numbering
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,23 +35,20 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Counter is a strictly increasing sequence over all processes, as
-// [sequence.Namespace] is.
+// A Counter is a strictly increasing sequence over all processes, as [sequence.Namespace] is.
 type Counter interface {
-	// ReserveIn returns the first of n consecutive ids. They are greater than above and
-	// than every id that any caller has received, and lie within one block: k×block to
-	// k×block + block − 1 for some k. If the counter's current block has fewer than n
-	// left, the error is [sequence.ErrExhausted].
+	// ReserveIn returns the first of n consecutive ids. They are greater than above and than every id
+	// that any caller has received, and lie within one block: k×block to k×block + block − 1 for some
+	// k. If the counter's current block has fewer than n left, the error is [sequence.ErrExhausted].
 	ReserveIn(ctx context.Context, n int64, above firn.ID, block int64) (firn.ID, error)
 }
 
 // Config is what [New] makes a [Format] of. Template and Counter are required.
 type Config struct {
-	// Template is how numbers look. It has {n:WIDTH} once, the number in its period
-	// with leading zeros (WIDTH up to 10), and may have parts of the date, alone or
-	// together: {yyyy}, {yy}, {MM}, {dd}, {yyyyMMdd}, {yyyy-MM}. The finest part is the
-	// period after which numbers start at 1 again; without a date they never do. All
-	// other printable text is copied.
+	// Template is how numbers look. It has {n:WIDTH} once, the number in its period with leading zeros
+	// (WIDTH up to 10), and may have parts of the date, alone or together: {yyyy}, {yy}, {MM}, {dd},
+	// {yyyyMMdd}, {yyyy-MM}. The finest part is the period after which numbers start at 1 again;
+	// without a date they never do. All other printable text is copied.
 	Template string
 	// Zone is the time zone of the dates. Default: UTC.
 	Zone *time.Location
@@ -41,16 +58,16 @@ type Config struct {
 	Counter Counter
 	// Time is the clock that decides the period. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Clock, if set, corrects Time to the clock of a store once a minute, so that a
-	// period begins when it does on the store's clock. Without it, one process whose
-	// clock is ahead moves all others: the counter goes to the period of that clock and
-	// stays there until it has passed. Reading the clock takes at most the counter's
-	// Timeout, if it has such a method, as a [sequence.Namespace] does; else 5s.
+	// Clock, if set, corrects Time to the clock of a store once a minute, so that a period begins when
+	// it does on the store's clock. Without it, one process whose clock is ahead moves all others: the
+	// counter goes to the period of that clock and stays there until it has passed. Reading the clock
+	// takes at most the counter's Timeout, if it has such a method, as a [sequence.Namespace] does;
+	// else 5s.
 	Clock store.Clock
 }
 
-// A Format makes and reads business numbers. Make one with [New]; its methods may be
-// called concurrently.
+// A Format makes and reads business numbers. Make one with [New]; its methods may be called
+// concurrently.
 type Format struct {
 	cfg    Config
 	pieces []piece
@@ -80,12 +97,7 @@ func New(cfg Config) (*Format, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Zone == nil {
-		cfg.Zone = time.UTC
-	}
-	if cfg.Time == nil {
-		cfg.Time = firn.SystemTime()
-	}
+	cfg.Zone, cfg.Time = cmp.Or(cfg.Zone, time.UTC), cmp.Or(cfg.Time, firn.SystemTime())
 	f := &Format{cfg: cfg, pieces: pieces, period: p, block: 1}
 	for _, each := range pieces {
 		f.width += each.width
@@ -177,8 +189,7 @@ func (f *Format) now(ctx context.Context) (time.Time, error) {
 	return wall.Add(latest.offset).In(f.cfg.Zone), nil
 }
 
-// there reads the store's clock, with a timeout: a store that does not answer must not
-// block callers for ever.
+// there reads the store's clock, with a timeout, so that it blocks no caller for ever.
 func (f *Format) there(ctx context.Context) (time.Time, error) {
 	timeout := defaultTimeout
 	if c, ok := f.cfg.Counter.(interface{ Timeout() time.Duration }); ok {
@@ -193,8 +204,8 @@ func (f *Format) there(ctx context.Context) (time.Time, error) {
 	return at, err
 }
 
-// wall reads the wall clock without its monotonic part. Time.Sub would use the monotonic
-// parts of two times, and would not show that the clock was set in between.
+// wall reads the wall clock without its monotonic part, by which Time.Sub would not show that the clock
+// was set.
 func (f *Format) wall() time.Time { return f.cfg.Time.Wall().Round(0) }
 
 // A comparison of the wall clock with the store's, and when it was made.
@@ -205,8 +216,8 @@ type comparison struct {
 	offset time.Duration
 }
 
-// holds reports whether the comparison is valid for a reading: it is recent, and since
-// then the wall clock was not set and the machine was not suspended.
+// holds reports whether the comparison is valid for a reading: it is recent, and since then the wall
+// clock was not set and the machine was not suspended.
 func (c comparison) holds(wall time.Time, mono time.Duration) bool {
 	passed := mono - c.mono
 	return c.known && passed < recheck && (wall.Sub(c.wall)-passed).Abs() < time.Second
@@ -246,8 +257,8 @@ type Number struct {
 	N      int64     // from 1
 }
 
-// Parse reads a number that Next returned. A two-digit year is in the present century.
-// The error is a *[firn.SyntaxError].
+// Parse reads a number that Next returned. A two-digit year is in the present century. The error is a
+// *[firn.SyntaxError].
 func (f *Format) Parse(text string) (Number, error) {
 	refuse := func(format string, args ...any) (Number, error) {
 		return Number{}, firn.NewSyntaxError("number of "+f.cfg.Template, text, fmt.Sprintf(format, args...))
@@ -294,11 +305,9 @@ func (f *Format) Parse(text string) (Number, error) {
 	if f.period == ever {
 		return n, nil
 	}
-	index := map[period]int64{year: y, month: y*100 + m, day: y*10_000 + m*100 + d}[f.period]
-	at, ok := f.period.begins(index, f.cfg.Zone)
-	if !ok {
+	var ok bool
+	if n.Begins, ok = f.period.begins(f.period.number(y, m, d), f.cfg.Zone); !ok {
 		return refuse("it has no such date")
 	}
-	n.Begins = at
 	return n, nil
 }

@@ -2,6 +2,7 @@ package numbering
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -38,11 +39,11 @@ func (p period) each() string {
 }
 
 // dateFields are the parts of a date that a template may have.
-var dateFields = []struct {
+var dateFields = []dateField{{"yyyy", "2006", year}, {"yy", "06", year}, {"MM", "01", month}, {"dd", "02", day}}
+
+type dateField struct {
 	name, layout string
 	period       period
-}{
-	{"yyyy", "2006", year}, {"yy", "06", year}, {"MM", "01", month}, {"dd", "02", day},
 }
 
 const (
@@ -120,41 +121,30 @@ func parse(text string) (pieces []piece, p period, err error) {
 // parseDate reads date fields and the separators between them.
 func parseDate(text string) (pieces []piece, periods []period, ok bool) {
 	for text != "" {
-		found := false
-		for _, f := range dateFields {
-			if rest, has := strings.CutPrefix(text, f.name); has {
-				pieces = append(pieces, piece{layout: f.layout})
-				periods = append(periods, f.period)
-				text, found = rest, true
-				break
-			}
-		}
-		if found {
-			continue
-		}
-		if !strings.ContainsRune("-./_ ", rune(text[0])) {
+		i := slices.IndexFunc(dateFields, func(f dateField) bool { return strings.HasPrefix(text, f.name) })
+		switch {
+		case i >= 0:
+			f := dateFields[i]
+			pieces, periods, text = append(pieces, piece{layout: f.layout}), append(periods, f.period), text[len(f.name):]
+		case strings.ContainsRune("-./_ ", rune(text[0])):
+			pieces, text = append(pieces, piece{literal: text[:1]}), text[1:]
+		default:
 			return nil, nil, false
 		}
-		pieces = append(pieces, piece{literal: text[:1]})
-		text = text[1:]
 	}
 	return pieces, periods, len(periods) > 0
 }
 
-// index numbers the periods so that later ones have greater numbers: 20261121 for
-// a day, 202611 for a month, 2026 for a year.
+// number numbers the periods so that later ones have greater numbers: 20261121 for a day, 202611 for a
+// month, 2026 for a year.
+func (p period) number(y, m, d int64) int64 {
+	return [...]int64{0, y, y*100 + m, y*10_000 + m*100 + d}[p]
+}
+
+// index is the number of the period with a time.
 func (p period) index(at time.Time) int64 {
 	y, m, d := at.Date()
-	switch p {
-	case day:
-		return int64(y)*10_000 + int64(m)*100 + int64(d)
-	case month:
-		return int64(y)*100 + int64(m)
-	case year:
-		return int64(y)
-	default:
-		return 0
-	}
+	return p.number(int64(y), int64(m), int64(d))
 }
 
 // begins returns when the period with an index begins; ok is false if there is no such period.

@@ -16,10 +16,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// authority returns the run id of the server that has the set, and its time at the query. Its
-// Sentinels or cluster, if there are any, must agree that this server is the primary, and know at most
-// n replicas that they could promote; otherwise, and if Sentinels that the URL does not name watch the
-// server, the error is [store.ErrRefused].
+// authority returns the run id of the server that has the set, and its time at the query. The error is
+// [store.ErrRefused] unless its Sentinels or cluster, if there are any, agree that this server is the
+// primary, and know at most n replicas that they could promote; and if Sentinels that the URL does not
+// name watch it.
 func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Time, err error) {
 	if s.cluster != nil {
 		if err := s.follow(ctx, 0); err != nil {
@@ -30,10 +30,9 @@ func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Ti
 	if err != nil {
 		return "", asked, err
 	}
-	if asked, err = node.Time(ctx).Result(); err != nil {
-		return "", asked, err
+	if asked, err = node.Time(ctx).Result(); err == nil {
+		run, err = runID(ctx, node)
 	}
-	run, err = runID(ctx, node)
 	switch {
 	case err != nil:
 	case s.cluster != nil:
@@ -47,7 +46,7 @@ func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Ti
 }
 
 // watched reports whether Sentinels that the URL does not name watch a server: they subscribe to their
-// channel there. An account may lack the privilege to see it.
+// channel there, if the account may see that.
 func (s *Store) watched(ctx context.Context, node *redis.Client) bool {
 	const channel = "__sentinel__:hello"
 	return s.cluster == nil && s.sentinels == nil && node.PubSubNumSub(ctx, channel).Val()[channel] > 0
@@ -59,8 +58,8 @@ func runID(ctx context.Context, node *redis.Client) (string, error) {
 	return parseInfo(text)["run_id"], err
 }
 
-// askTimeout bounds how long all the others may take to answer. Unreachable ones stay silent, and the
-// answers of the rest are valid for no longer than answerHolds.
+// askTimeout bounds how long all the others may take to answer: other answers hold no longer than
+// answerHolds.
 const askTimeout = time.Second
 
 // askSentinels returns what the Sentinels of a URL object to about the server with a run id, see
@@ -81,9 +80,8 @@ func askSentinels(ctx context.Context, url *redis.UniversalOptions, run string, 
 	return objection, doubt
 }
 
-// askSentinel asks one Sentinel. It objects if it names another primary, or if it knows more than n
-// replicas, including ones that are gone. It doubts if it does not answer, or does not reach enough
-// others.
+// askSentinel asks one Sentinel. It objects if it names another primary, or knows more than n replicas,
+// gone or not. It doubts if it does not answer, or does not reach enough others.
 func askSentinel(ctx context.Context, url *redis.UniversalOptions, addr, run string, n int) (objection, doubt error) {
 	options := url.Simple()
 	options.Addr, options.DB = addr, 0
@@ -121,8 +119,8 @@ func askSentinel(ctx context.Context, url *redis.UniversalOptions, addr, run str
 	return nil, doubt
 }
 
-// askCluster returns nil if every server of the cluster that answers says that node has the slot of
-// the set, and if node knows at most n replicas of its own.
+// askCluster returns nil if every server of the cluster that answers says that node has the slot of the
+// set, and if node knows at most n replicas of its own.
 func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error {
 	id, slot, err := s.place(ctx, node)
 	if err != nil {
@@ -151,8 +149,8 @@ func (s *Store) place(ctx context.Context, node *redis.Client) (id string, slot 
 	return id, slot, err
 }
 
-// askMember returns nil if a server of a cluster says that the one with that id has the slot, or does
-// not answer.
+// askMember returns nil if a server of a cluster says that the one with that id has the slot, or says
+// nothing.
 func askMember(ctx context.Context, member *redis.Client, id string, slot int64) error {
 	slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
 	if err != nil {
@@ -165,8 +163,8 @@ func askMember(ctx context.Context, member *redis.Client, id string, slot int64)
 	return nil
 }
 
-// askNamed returns nil if all Sentinels or servers of a cluster that the URL names, and that answer,
-// name node as the primary. A client asks only the first that answers, or one of them at random.
+// askNamed returns nil if all Sentinels or servers of a cluster that the URL names, and that answer, name
+// node as the primary. A client asks only the first that answers, or one of them at random.
 func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
 	if s.sentinels != nil {
 		run, err := runID(ctx, node)
@@ -201,9 +199,9 @@ func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
 	return errors.Join(objections...)
 }
 
-// alone returns nil if no other primary of the cluster has keys in the slot of the set, so that the
-// set may be created. A set that was moved without its slot looks new at its old place, once the
-// server there has failed over: the replica does not know of the move.
+// alone returns nil if no other primary of the cluster has keys in the slot of the set, so that the set
+// may be created. A set that was moved without its slot looks new at its old place once the server there
+// has failed over: the replica does not know of the move.
 func (s *Store) alone(ctx context.Context, node *redis.Client) error {
 	slot, err := node.ClusterKeySlot(ctx, s.cfg.Key).Result()
 	if err != nil {
@@ -248,8 +246,7 @@ func reachedAt(address, another string) string {
 	return net.JoinHostPort(host, address[port+1:]) // brackets, for IPv6
 }
 
-// keysAt returns how many keys of a slot a server of a cluster stores, whichever server serves the
-// slot.
+// keysAt returns how many keys of a slot a server of a cluster stores, whichever server serves the slot.
 func keysAt(ctx context.Context, options *redis.Options, slot int64) (int64, error) {
 	c := redis.NewClient(options)
 	defer func() { _ = c.Close() }()

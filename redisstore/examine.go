@@ -15,15 +15,11 @@ import (
 // Examine implements [store.Examined]: persistence, eviction, replicas.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	return backend.Do(ctx, s.calls, "examine", s.cfg.Key, func(ctx context.Context) ([]store.Finding, error) {
-		info, err := s.info(ctx)
+		node, info, err := s.info(ctx)
 		if err != nil {
 			return nil, err
 		}
 		there, err := s.count(ctx)
-		if err != nil {
-			return nil, err
-		}
-		node, err := s.node(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -47,8 +43,7 @@ func persists(info map[string]string, setting func(string) string) store.Finding
 	rewrites := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"
 	return backend.Judge("persistence").
 		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers acquired since the last snapshot", setting("save")),
-			// A restart with that setting would lose everything: a snapshot is not loaded if that file is
-			// missing.
+			// A restart with that setting would lose everything: it loads no snapshot if that file is missing.
 			"CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool").
 		// INFO shows a rewrite next to a complete file in the same way.
 		When(rewrites, store.Doubtful, "appendonly yes, and its file is being rewritten, or the rewrite failed: until the first rewrite since it was turned on, or since the server was a replica, a crash falls back to an older file or to no data",
@@ -59,8 +54,8 @@ func persists(info map[string]string, setting func(string) string) store.Finding
 		Else("appendonly yes, appendfsync always: nothing acknowledged is lost")
 }
 
-// evicts judges whether the server may remove the set: a volatile policy may evict a key with an
-// expiry, and without eviction the key is removed when it expires.
+// evicts judges whether the server may remove the set: a key with an expiry is removed when it expires,
+// and a volatile policy may evict it before.
 func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Finding {
 	policy, key := info["maxmemory_policy"], s.cfg.Key
 	return backend.Judge("eviction").
@@ -74,8 +69,8 @@ func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Findi
 // maxProbes bounds how many connections serversBehind opens.
 const maxProbes = 8
 
-// serversBehind returns how many servers connections lead to: a name may have several addresses, and
-// there may be a load balancer.
+// serversBehind returns how many servers connections lead to, by several addresses of a name or a
+// balancer.
 func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	runs := map[string]bool{}
 	for range max(min(maxProbes, node.Options().PoolSize/2), 1) { // leave some for other callers
@@ -90,8 +85,8 @@ func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	return len(runs), nil
 }
 
-// replicates reports which writers wait for how many replicas, by the record and the URL. All
-// processes share the record, so one process can examine it for the others.
+// replicates reports which writers wait for how many replicas, by the record, which all share, and the
+// URL.
 func (s *Store) replicates(info map[string]string, r Replicas, servers int, another error, watched bool, setting func(string) string) store.Finding {
 	const forgets = "a failover may lose the record of who holds a worker and which ids were issued, and ids repeat"
 	all := max(r.Recorded, r.Online)

@@ -25,7 +25,7 @@ func (s *Store) AskSentinels(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	info, err := s.info(ctx)
+	_, info, err := s.info(ctx)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func read(answer *redis.Cmd, fields ...any) error {
 }
 
 // learn merges r into this handle's record and returns the latest record it has seen. Each write sends
-// it, so that the record survives a FLUSHALL.
+// that, so that it survives a FLUSHALL.
 func (s *Store) learn(r record) record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,22 +95,22 @@ func (s *Store) count(ctx context.Context) (there Replicas, err error) {
 }
 
 // answerHolds is how long, by the server's clock, a number may still be set after Sentinels or cluster
-// agreed. A server that is stopped with the request in flight, and replaced meanwhile, must not
-// execute it when it resumes.
+// agreed: a server that is stopped with the request in flight, and replaced meanwhile, must not execute
+// it later.
 const answerHolds = 3 * time.Second
 
 // MaxReplicas bounds how many replicas a write can wait for.
 const MaxReplicas = 100
 
-// SetReplicas sets how many replicas must have a write, for all handles and for good. Use it to lower
-// the number after replicas were removed; it rises by itself. A lower number begins a new life of the
-// store, so that newcomers wait for holders.
+// SetReplicas sets how many replicas must have a write, for all handles and for good. Use it to lower the
+// number after replicas were removed; it rises by itself. A lower number begins a new life of the store,
+// so that newcomers wait for holders.
 //
 // Lowering is safe only if no other server with this data is a primary, or may become one with its
 // present data. So the error is [store.ErrRefused] if the server is not the primary named by the URL's
-// Sentinels or the cluster, if they know more than n replicas, including ones that are gone, if more
-// are online, or if Sentinels that the URL does not name watch the server. Without Sentinels or a
-// cluster you must make sure of that yourself.
+// Sentinels or the cluster, if they know more than n replicas, including ones that are gone, if more are
+// online, or if Sentinels that the URL does not name watch the server. Without Sentinels or a cluster you
+// must make sure of that yourself.
 func (s *Store) SetReplicas(ctx context.Context, n int) error {
 	if n < 0 || n > MaxReplicas {
 		return fmt.Errorf("redisstore: %w: %d replicas: 0 to %d are allowed", store.ErrRefused, n, MaxReplicas)

@@ -3,39 +3,38 @@ package redisstore
 import "github.com/redis/go-redis/v9"
 
 // replicas begins both scripts that write. They read the replicas and the record at the moment of the
-// write, so that no replica can attach in between. Running a script again changes nothing. KEYS: the
-// set. ARGV: how many replicas the caller knows of and since when, the place of the server, then the
-// script's own arguments. The place is 'single', or 'cluster', where the script creates no set, or
-// 'alone', a cluster's only server with keys of the slot; with 'look' the script only reads. The
-// answer to 'look' is a [look]; otherwise it is an error, and nothing was written, or
+// write, so that no replica can attach in between. Running a script again changes nothing. KEYS: the set.
+// ARGV: how many replicas the caller knows of and since when, the place of the server, then the script's
+// own arguments. The place is 'single', or 'cluster', where the script creates no set, or 'alone', a
+// cluster's only server with keys of the slot; with 'look' the script only reads. The answer to 'look' is
+// a [look]; otherwise it is an error, and nothing was written, or
 //
 //	{replicas that must have it, since when, connections in excess of addresses, replication id, life of the store}
 //
-// The process, its history and the last lowering name the life: a promoted process begins another
-// history, with another replication id, and no two primaries have the same.
+// The process, its history and the last lowering name the life: no two primaries have the same
+// replication id, as a promoted process begins another history.
 //
-// The record of the replicas is the member "\treplicas N SINCE". N is the greatest number of replicas
-// ever attached at one time. SINCE is when an operator last lowered N, in microseconds, or 0. Of two
-// records the later one counts, and of two with the same SINCE the greater N. But a handle's own
-// record never lowers N: it may come from the other side of a split, where N was lowered.
+// The record of the replicas is the member "\treplicas N SINCE": the greatest number of replicas ever
+// attached at one time, and when an operator last lowered it, in microseconds, or 0. Of two records the
+// later one counts, and of two with the same SINCE the greater N. But a handle's own record never lowers
+// N: it may come from the other side of a split, where N was lowered.
 //
-// Some replicas in INFO may only be loading, perhaps for long. A replica is online if it has
-// acknowledged something since it was attached. Programs that read the stream and never acknowledge
-// (redis-cli --replica) have no port, and do not count as replicas.
+// Some replicas in INFO may only be loading, perhaps for long. A replica is online if it has acknowledged
+// something since it was attached. Programs that read the stream and never acknowledge (redis-cli
+// --replica) have no port, and do not count.
 //
-// A replica that is back after its host died is listed twice for a minute, until the server notices
-// that the earlier connection is dead. If it counted twice, writes would wait for one replica too many
-// from then on. So all silent connections from one address count as one replica, together with one
-// that answers there. A connection is silent if it has not acknowledged for three seconds, or since
-// the server's clock was set back. Living replicas acknowledge each second, and so count even if
-// address translation gives several the same address. A replica that is back within three seconds
-// looks like two for that time. So each write waits for all replicas that are online, but the record
-// rises at once only by addresses; a second replica of one address raises it when both have
-// acknowledged a write.
+// A replica that is back after its host died is listed twice for a minute, until the server notices that
+// the earlier connection is dead. Counted twice, it would make writes wait for one replica too many from
+// then on. So all silent connections from one address count as one replica, together with one that
+// answers there. A connection is silent if it has not acknowledged for three seconds, or since the
+// server's clock was set back. Living replicas acknowledge each second, and so count even if address
+// translation gives several the same address. A replica that is back within three seconds looks like two
+// for that time. So each write waits for all replicas that are online, but the record rises at once only
+// by addresses; a second replica of one address raises it when both have acknowledged a write.
 //
-// WAIT counts connections. If a second connection from an address appears while a write waits, both
-// may belong to one replica and both may have acknowledged the write, while another replica is away.
-// So such a write is not confirmed. A dead connection never acknowledges later writes.
+// WAIT counts connections. If a second connection from an address appears while a write waits, both may
+// belong to one replica and acknowledge the write, while another replica is away. So such a write is not
+// confirmed. A dead connection never acknowledges later writes.
 const replicas = `
 local info = redis.call('INFO', 'replication')
 local primary = string.find(info, 'role:master', 1, true)

@@ -4,19 +4,17 @@
 //	s, err := redisstore.Open(ctx, "redis://:secret@10.0.0.5:6379/0")
 //	l, err := lease.Open(ctx, lease.Config{Store: s})
 //
-// Everything is in one sorted set. So a cluster keeps it on one server, a listing is one command, and
-// an eviction removes all or nothing. New processes notice that a whole pool has vanished and wait for
-// its holders; a single vanished slot would look free. Inspect the set with redis-cli:
-// ZRANGE firn 0 -1.
+// Everything is in one sorted set. So a cluster keeps it on one server, a listing is one command, and an
+// eviction removes all or nothing. New processes notice that a whole pool has vanished and wait for its
+// holders; a single vanished slot would look free. Inspect the set with redis-cli: ZRANGE firn 0 -1.
 //
-// Redis acknowledges a write before its disk or a replica has it. So each write waits, in the same
-// round trip, until all replicas that were ever attached have it: see [Store.CompareAndSwap]. The
-// requirements for a server are in docs/stores.md and docs/redis-replicas.md.
+// Redis acknowledges a write before its disk or a replica has it. So each write waits, in the same round
+// trip, until all replicas that were ever attached have it: see [Store.CompareAndSwap]. The requirements
+// for a server are in docs/stores.md and docs/redis-replicas.md.
 //
 // When not to use it: on a server that may evict the set or loses acknowledged writes in a crash
-// (appendfsync other than always), unless the pool is strict; [Store.Examine] reports both. If you
-// already run etcd, ZooKeeper or a SQL database, use that: they persist a write before they
-// acknowledge it.
+// (appendfsync other than always), unless the pool is strict; [Store.Examine] reports both. etcd,
+// ZooKeeper and SQL databases persist a write before they acknowledge it: use one that you already run.
 package redisstore
 
 import (
@@ -39,9 +37,9 @@ type Config struct {
 	// Key names the sorted set. Applications that share a server and should not see each other's pools
 	// need different keys. Default: "firn".
 	Key string
-	// Replicas is how many replicas must have a write before it counts; negative: 0. If it is less than
-	// all replicas that were ever attached, the default ([Store.Replicas]), a failover to another
-	// replica loses writes, and ids repeat.
+	// Replicas is how many replicas must have a write before it counts; negative: 0. With less than all
+	// that were ever attached, the default ([Store.Replicas]), a failover to another replica loses
+	// writes, and ids repeat.
 	Replicas int
 	// ConfirmTimeout bounds how long a write waits for replicas: at least 1ms, less than the client's
 	// ReadTimeout. Default: 1s.
@@ -62,13 +60,13 @@ type Store struct {
 	latest record // the latest that this handle has seen
 }
 
-// New returns a store over client, which Close closes. It writes nothing. The error is
-// [store.ErrRefused] for a server that may evict the set.
+// New returns a store over client, which Close closes. It writes nothing. The error is [store.ErrRefused]
+// for a server that may evict the set.
 //
-// The client must not repeat commands (MaxRetries -1): a repeated write that was applied would look
-// like a conflict. It must not read from replicas or from its own cache, and needs a ReadTimeout,
-// which it has by default. Do not share it: a connection returned to its pool with another database
-// selected is another store, and ids repeat.
+// The client must not repeat commands (MaxRetries -1): a repeated write that was applied would look like
+// a conflict. It must not read from replicas or from its own cache, and needs a ReadTimeout, which it has
+// by default. Do not share it: a connection returned to its pool with another database selected is
+// another store, and ids repeat.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
@@ -77,7 +75,7 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		return nil, fmt.Errorf("redisstore: %w: %w", store.ErrRefused, err)
 	}
 	return backend.Do(ctx, s.calls, "open", cfg.Key, func(ctx context.Context) (*Store, error) {
-		info, err := s.info(ctx)
+		_, info, err := s.info(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -87,8 +85,7 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if f := s.evicts(info, 0); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
-		// With a known record the first write is not sent twice. A loading server does not show its
-		// replicas yet.
+		// With a known record the first write is not sent twice. A loading server has no replicas yet.
 		if _, err := s.count(ctx); err != nil {
 			if _, kind := classify(err); errors.Is(kind, store.ErrRefused) {
 				return nil, err
@@ -138,25 +135,24 @@ func (s *Store) node(ctx context.Context) (*redis.Client, error) {
 	return s.single, nil
 }
 
-// info sends INFO to the server of the set.
-func (s *Store) info(ctx context.Context) (map[string]string, error) {
+// info returns a client of the server that has the set, and its answer to INFO.
+func (s *Store) info(ctx context.Context) (*redis.Client, map[string]string, error) {
 	node, err := s.node(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text, err := node.Info(ctx).Result()
-	return parseInfo(text), err
+	return node, parseInfo(text), err
 }
 
-// A register is a member of the set: its key, a zero byte, and the text of [backend.Encode]. All have
-// the score 0, so their bytes order them: a member with another score hides others, so the scripts
-// write nothing while there is one. At most one member is between key+"\x00" and key+"\x01", since
-// keys have no zero byte: two are refused.
+// A register is a member of the set: its key, a zero byte, and the text of [backend.Encode]. All have the
+// score 0, so their bytes order them: a member with another score hides others, so the scripts write
+// nothing while there is one. Keys have no zero byte: of one key there is at most one member, and two are
+// refused.
 const (
 	endOfKey      = "\x00"
 	afterEndOfKey = "\x01"
-	// All printable characters are between the next two. The record of the replicas begins with a tab,
-	// so it can be no key and is in no listing.
+	// All printable characters are between the next two. The record of the replicas begins with a tab.
 	beforeAll = " "
 	afterAll  = "\U0010FFFF"
 )
@@ -180,8 +176,12 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	})
 }
 
+// entries returns the registers from one bound up to, but without, another.
 func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, error) {
-	members, err := s.members(ctx, from, to)
+	members, err := s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + from, Max: "(" + to}).Result()
+	if s.moved(err) { // one try beyond the client's own
+		err = errMoving
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -195,15 +195,6 @@ func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, er
 		}
 	}
 	return list, nil
-}
-
-// members returns the members of the set from one bound up to, but without, another.
-func (s *Store) members(ctx context.Context, from, to string) ([]string, error) {
-	list, err := s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + from, Max: "(" + to}).Result()
-	if s.moved(err) { // one try beyond the client's own
-		err = errMoving
-	}
-	return list, err
 }
 
 // Now implements [store.Clock].

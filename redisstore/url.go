@@ -16,14 +16,12 @@ import (
 	"github.com/firn-id/firn/store/hosturl"
 )
 
-// Open returns a store in the Redis that a URL names, as [New] does. No error repeats the
-// password.
+// Open returns a store in the Redis that a URL names, as [New] does. No error repeats the password.
 //
 //	redis://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/DATABASE][?SETTINGS]
 //
-// With rediss it speaks TLS. Several hosts are a cluster; with master they are
-// Sentinels. A password with one of the characters @ : / ? # % is escaped as in
-// any URL. Settings:
+// With rediss it speaks TLS. Several hosts are a cluster; with master they are Sentinels. A password with
+// one of the characters @ : / ? # % is escaped as in any URL. Settings:
 //
 //	key=NAME               of the sorted set; default firn
 //	replicas=N             that must have a write; default all that were ever attached
@@ -57,8 +55,8 @@ const (
 	callTimeout = 3 * time.Second // as long as holders wait between looks by default
 	poolSize    = 16              // bounds connections: a lease needs one, sequences a few
 	defaultPort = "6379"
-	// maxIdle is shorter than the time after which firewalls forget an idle connection. Each silently
-	// forgotten connection costs one failed call, and callTimeout.
+	// maxIdle is shorter than the time after which firewalls forget an idle connection, which costs a
+	// failed call.
 	maxIdle = time.Minute
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// CompareAndSwap implements [store.Store]. A write is confirmed if, in one exchange on one
-// connection, the server applied it, all replicas that were ever attached (or [Config.Replicas])
-// acknowledged it within [Config.ConfirmTimeout], and the server was the primary before and
-// after that, with no other replica online or recorded. Applied and not confirmed is [store.ErrUnavailable].
+// CompareAndSwap implements [store.Store]. A write is confirmed if, in one exchange on one connection,
+// the server applied it, all replicas that were ever attached (or [Config.Replicas]) acknowledged it
+// within [Config.ConfirmTimeout], and the server was the primary before and after that, with no other
+// replica online or recorded. Applied and not confirmed is [store.ErrUnavailable].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	was := ""
 	if old != 0 {
@@ -32,8 +32,8 @@ const (
 	maxRounds = 4                     // how often a write waits for newly attached replicas
 )
 
-// write runs a writing script on the server that has the set, waits for confirmation, and returns the
-// life of the store that confirmed it.
+// write runs a writing script on the server that has the set, and returns the life of the store that
+// confirmed it.
 func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (life string, err error) {
 	where := "single"
 	if s.cluster != nil {
@@ -78,9 +78,9 @@ func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 	return s.cluster.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
 }
 
-// writeTo is write on one server, over one connection, because WAIT waits for the writes of its own
-// connection. Only writeTo decides what is confirmed. It repeats everything if a replica was attached
-// meanwhile, or if the server has another history and so may have lost the write.
+// writeTo is write on one server, over one connection: WAIT waits for the writes of its own. Only writeTo
+// decides what is confirmed. It repeats everything if a replica was attached meanwhile, or if the server
+// has another history and so may have lost the write.
 func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.Script, args ...any) (life string, err error) {
 	conn := node.Conn()
 	defer func() { _ = conn.Close() }() // return it to the pool, or drop it if it is broken

@@ -10,14 +10,14 @@ import (
 var (
 	// ErrNotFound: the key does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: not applied, because the key has another revision or other clients wrote it at the
-	// same time.
+	// ErrConflict: not applied, because the key has another revision or others wrote it at the same
+	// time.
 	ErrConflict = errors.New("conflict")
-	// ErrRefused: not applied, and a retry would not help: no permission, read-only, a key or a value
-	// out of bounds, foreign content.
+	// ErrRefused: not applied, and a retry would not help: no permission, read-only, out of bounds,
+	// foreign content.
 	ErrRefused = errors.New("refused")
 	// ErrUnavailable: the store is unreachable, locked, full, damaged or closed. The outcome of a write
-	// is then unknown.
+	// is unknown.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrForeign: the key holds something that Firn did not write. Firn leaves it as it is.
 	ErrForeign = errors.New("foreign content")
@@ -51,9 +51,8 @@ func (e *CallError) Error() string {
 // Unwrap returns the cause.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// A TextError has the text of Err and matches Kind, and nothing else in Err's chain; a nil Kind matches
-// nothing. It carries the error of an earlier call, whose outcome must not be taken for the outcome of
-// this one.
+// A TextError has the text of Err and matches Kind, which may be nil, and nothing else in Err's chain.
+// It carries the error of an earlier call, whose outcome must not be taken for that of this one.
 type TextError struct{ Kind, Err error }
 
 func (e *TextError) Error() string { return e.Err.Error() }
@@ -61,10 +60,10 @@ func (e *TextError) Error() string { return e.Err.Error() }
 // Unwrap returns the kind.
 func (e *TextError) Unwrap() error { return e.Kind }
 
-// ContextError returns nil while ctx lasts. Afterwards it returns the error a backend must give for a
-// call whose context has ended: it matches ctx.Err(), which callers test for, and context.Cause(ctx),
-// which gives the reason. If the cause is the error of another store call, only its text is included:
-// it does not describe the outcome of this call.
+// ContextError returns nil while ctx lasts, and then the error a backend must give for a call whose
+// context has ended: it matches ctx.Err(), which callers test for, and context.Cause(ctx), the reason.
+// If the cause is the error of another store call, only its text is included: it does not describe the
+// outcome of this call.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	switch {

@@ -1,9 +1,9 @@
 // Package store defines what Firn needs of a coordination store: a linearizable map of registers.
 // Leases, segments and sequences are written once, above it.
 //
-// Backends: memstore (this process), filestore (a folder of this machine), sqlstore (database/sql),
-// and in modules of their own redisstore, etcdstore and zkstore. To write your own, implement [Store]
-// and run the conformance suite, storetest.Run, against the real server.
+// Backends: memstore (this process), filestore (a folder of this machine), sqlstore (database/sql), and
+// in modules of their own redisstore, etcdstore and zkstore. To write your own, implement [Store] and
+// run the conformance suite, storetest.Run, against the real server.
 //
 // It is not for data of your own: values have at most 64 KiB, and a key is never deleted.
 package store
@@ -36,15 +36,14 @@ type Entry struct {
 	Life string
 }
 
-// A Store is a linearizable map of registers: every call takes effect at one moment between its
-// start and its end, the same for all clients. Calls may be made concurrently and return when ctx
-// ends.
+// A Store is a linearizable map of registers: every call takes effect at one moment between its start
+// and its end, the same for all clients. Calls may be made concurrently and return when ctx ends.
 type Store interface {
 	// Get returns the entry of key, or an error that is [ErrNotFound].
 	Get(ctx context.Context, key string) (Entry, error)
 
-	// CompareAndSwap writes value if the revision of key is still old; with old 0, if key does
-	// not exist. It returns the entry as written.
+	// CompareAndSwap writes value if the revision of key is still old; with old 0, if key does not
+	// exist. It returns the entry as written.
 	//
 	// There are three outcomes. Nil: applied and confirmed, so the write survives every failure the
 	// store is configured to survive; for example, a replica that may be promoted has it. An error that
@@ -80,8 +79,8 @@ const (
 	MaxValueBytes = 64 << 10
 )
 
-// CheckKey returns an [ErrRefused] for a key that is empty, longer than [MaxKeyBytes] or not
-// printable UTF-8. Every backend calls it.
+// CheckKey returns an [ErrRefused] for a key that is empty, longer than [MaxKeyBytes] or not printable
+// UTF-8. Every backend calls it.
 func CheckKey(key string) error {
 	switch {
 	case key == "":
@@ -102,8 +101,8 @@ func CheckKey(key string) error {
 var names = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // CheckName returns a *[firn.SyntaxError] for a name that is not 1 to 64 letters, digits, dots, dashes
-// and underscores; such names fit into keys, paths and settings files. What is the kind of the named
-// object: a pool, a counter.
+// and underscores; such names fit into keys, paths and settings files. What is named: a pool, a
+// counter.
 func CheckName(what, name string) error {
 	if names.MatchString(name) {
 		return nil

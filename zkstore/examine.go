@@ -53,8 +53,8 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		Else(says)}, versions...), nil
 }
 
-// made reports by which change, and when, the ensemble of a server created the first level of all
-// Firn's znodes. It returns an error if that does not exist yet.
+// made reports by which change, and when, the ensemble of a server created the first level of all Firn's
+// znodes, if it exists.
 func (s *Store) made(ctx context.Context, server string) (string, error) {
 	conn, err := dial([]string{server})
 	if err != nil {
@@ -79,14 +79,13 @@ func (s *Store) made(ctx context.Context, server string) (string, error) {
 	})
 }
 
-// standalone is the mode of a server that runs alone.
-const standalone = "standalone"
+const (
+	standalone = "standalone" // the mode of a server that runs alone
+	forgets    = "3.9.3"      // the version that has ZOOKEEPER-4925
+)
 
-// forgets matches the version that has ZOOKEEPER-4925.
-const forgets = "3.9.3"
-
-// ask asks a server for its mode (leader, follower, standalone, ...) and its version, with more after
-// a dash.
+// ask asks a server for its mode (leader, follower, standalone, ...) and its version, with more after a
+// dash.
 func ask(ctx context.Context, server string) (mode, version string, err error) {
 	dialer := net.Dialer{Timeout: askTimeout}
 	c, err := dialer.DialContext(ctx, "tcp", server)

@@ -16,10 +16,9 @@ import (
 const (
 	// sessionTimeout is also how long a server may be silent.
 	sessionTimeout = 5 * time.Second
-	// watchEvery is how often a session checks its connection. If two checks find it gone, a fresh
-	// session replaces it. The client alone would never return to servers that were wiped or restored:
-	// they refuse a client that has seen later changes than theirs. And holders must find their slots
-	// again within the time that newcomers wait.
+	// watchEvery is how often a session checks its connection. If two checks find it gone, a fresh session
+	// replaces it: the client alone would never return to servers that were wiped or restored, which refuse a
+	// client that has seen later changes. And holders must find their slots again while newcomers wait.
 	watchEvery = 500 * time.Millisecond
 )
 

@@ -3,31 +3,29 @@
 //	s, err := zkstore.Open(ctx, "zookeeper://10.0.0.5:2181,10.0.0.6:2181/shop")
 //	l, err := lease.Open(ctx, lease.Config{Store: s})
 //
-// A register is a znode; its data is the register's revision, a line feed and the register's value.
-// The slashes of a key separate levels. Inspect it with zkCli: ls -R /firn, get
-// /firn/default/slot/0/0017. No znode is ephemeral: a lease rests on its fence, not on a session.
+// A register is a znode; its data is the register's revision, a line feed and the register's value. The
+// slashes of a key separate levels. Inspect it with zkCli: ls -R /firn, get /firn/default/slot/0/0017. No
+// znode is ephemeral: a lease rests on its fence, not on a session.
 //
-// ZooKeeper's own versions begin at 0 for each new znode, so the revision is drawn at random. Below
-// each register is its marker, a znode without data, named after the revision ("%@" and its digits). A
-// write reads the znode and compares the revision. Then, in one transaction, it sets the data at that
-// version, deletes the marker of the old revision and creates that of the new one. The version detects
-// other writes to this znode, including manual ones. The marker detects a znode that was deleted and
-// re-created, or restored, meanwhile and has reached the same version. A register set or restored by
-// hand gets its marker at the next write. Delete a register with deleteall.
+// ZooKeeper's own versions begin at 0 for each new znode, so the revision is drawn at random. Below each
+// register is its marker, a znode without data, named after the revision ("%@" and its digits). A write
+// reads the znode and compares the revision. Then, in one transaction, it sets the data at that version,
+// deletes the marker of the old revision and creates that of the new one. The version detects other
+// writes to this znode, including manual ones. The marker detects a znode that was deleted and
+// re-created, or restored, meanwhile and has reached the same version. A register set or restored by hand
+// gets its marker at the next write. Delete a register with deleteall.
 //
-// A sync precedes each read, since servers other than the leader may be behind. ZooKeeper answers a
-// sync without a majority: a leader that was cut off, and has not noticed yet (syncLimit ticks), may
-// return overwritten data. A write based on such a read fails with a conflict.
+// A sync precedes each read, since servers other than the leader may be behind. ZooKeeper answers a sync
+// without a majority: a leader that was cut off, and has not noticed yet (syncLimit ticks), may return
+// overwritten data. A write based on such a read fails with a conflict.
 //
-// A life of the store is an epoch of the ensemble: only a new leader can have lost acknowledged
-// writes, and an older copy begins an epoch above all that it knows of, except a copy restored under a
-// running server. A server that runs alone stays in the epoch of its data.
+// A life of the store is an epoch of the ensemble: only a new leader can have lost acknowledged writes,
+// and an older copy begins an epoch above all that it knows of, except a copy restored under a running
+// server. A server that runs alone stays in the epoch of its data.
 //
-// The names of the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000
-// of Firn's.
-//
-// When not to use it: for sequences under load, since each write is two exchanges and a consensus
-// round, or for more names than fit one level.
+// The names of the znodes on one level must fit in a packet of 1 MB (jute.maxbuffer): some 30,000 of
+// Firn's. Do not use it for more names, or for sequences under load: each write is two exchanges and a
+// consensus round.
 package zkstore
 
 import (
@@ -78,8 +76,8 @@ func (s *Store) sync() error {
 	return err
 }
 
-// read reads a znode as its server has it. A missing register is [store.ErrNotFound]. So is a znode
-// without data, a mere level, but it has a version.
+// read reads a znode as its server has it. A missing register is [store.ErrNotFound]. So is a mere level,
+// a znode without data, but it has a version.
 func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
 	data, stat, err := s.conn.Load().Get(s.path(key))
 	switch {
@@ -162,8 +160,8 @@ func (w *walk) below(ctx context.Context, level string) {
 	}
 }
 
-// onlyMarker reports whether a znode has no children except its marker: a single child that was
-// created in the same transaction as the data.
+// onlyMarker reports whether a znode has no children except its marker, created in the same transaction
+// as the data.
 func onlyMarker(stat *zk.Stat) bool {
 	return stat.NumChildren == 0 || stat.NumChildren == 1 && stat.DataLength > 0 && stat.Pzxid == stat.Mzxid
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/firn-id/firn/store/hosturl"
 )
 
-// Open returns a store in the ZooKeeper that a URL names. No error repeats the
-// password.
+// Open returns a store in the ZooKeeper that a URL names. No error repeats the password.
 //
 //	zookeeper://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PATH]
 //

@@ -62,8 +62,8 @@ func (w *write) makeAbove() error {
 }
 
 // replace writes a znode whose revision is old. Its server may be behind: the version detects that,
-// unless the server does not even have revision old yet. So before replace reports a conflict, it lets
-// the server catch up.
+// unless the server does not even have revision old yet. So before a conflict, replace lets the server
+// catch up.
 func (w *write) replace(ctx context.Context) (life string, err error) {
 	stat, err := w.look()
 	if errors.Is(err, store.ErrConflict) {
@@ -84,8 +84,8 @@ func (w *write) replace(ctx context.Context) (life string, err error) {
 		if !errors.Is(swapErr, zk.ErrBadVersion) && !errors.Is(swapErr, zk.ErrNoNode) {
 			return life, swapErr
 		}
-		// Either the revision has changed, which the next look finds, since the server has caught up with
-		// the failed transaction. Or there was a manual write: the old revision again, or no marker.
+		// Either the revision has changed, which the next look finds: the server has caught up with the failed
+		// transaction. Or there was a manual write: the old revision again, or no marker.
 		if stat, err = w.look(); err == nil && errors.Is(swapErr, zk.ErrNoNode) {
 			stat, err = w.mark(ctx, stat.Version)
 		}
@@ -118,17 +118,15 @@ func (w *write) mark(ctx context.Context, version int32) (*zk.Stat, error) {
 	return w.look()
 }
 
-// transact makes all changes or no change at all, which is also the case if the caller has stopped
-// waiting. It returns the life of the store in which data was set. Its error is that of the first
-// change that fails.
+// transact makes all changes or no change; also no change if the caller has stopped waiting. It returns the life of the
+// store in which data was set. Its error is that of the first change that fails.
 func (w *write) transact(ctx context.Context, ops ...any) (life string, err error) {
 	if err := store.ContextError(ctx); err != nil {
 		return "", err
 	}
 	answers, err := w.conn.Load().Multi(ops...)
 	for _, a := range answers {
-		// The epoch is the upper half of a change's number. A standalone server keeps the epoch it was in,
-		// 0 at first.
+		// The epoch is the upper half of a change's number; that of a standalone server is 0 at first.
 		if a.Stat != nil && a.Stat.Mzxid>>32 != 0 {
 			life = strconv.FormatInt(a.Stat.Mzxid>>32, 10)
 		}

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -28,9 +29,8 @@ const (
 // Write makes a write under a random revision, never 0, and returns the entry as written. It refuses a
 // key or a value out of bounds.
 //
-// The operating system draws the revision. A seeded generator would be unsafe: two copies of this
-// process in cloned machines would draw the same numbers and overwrite each other's registers as their
-// own.
+// The operating system draws the revision. Copies of this process in cloned machines would draw the
+// same numbers from a seeded generator, and overwrite each other's registers as their own.
 func Write(key string, value []byte, write func(drawn store.Revision) (life string, err error)) (store.Entry, error) {
 	var drawn [8]byte
 	rand.Read(drawn[:]) // never fails
@@ -165,13 +165,9 @@ func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 // Wrap returns err as a [store.CallError]. It adds the kind, unless err is already one of package
 // store's errors, and a hint if one is known.
 func Wrap(where, op, key string, err error, hint string, kind error) error {
-	for _, of := range []error{store.ErrNotFound, store.ErrConflict, store.ErrRefused, store.ErrUnavailable} {
-		if errors.Is(err, of) {
-			kind = nil
-		}
-	}
+	is := func(of error) bool { return errors.Is(err, of) }
 	hint = cmp.Or(hint, certificateHint(err))
-	if kind != nil {
+	if kind != nil && !slices.ContainsFunc([]error{store.ErrNotFound, store.ErrConflict, store.ErrRefused, store.ErrUnavailable}, is) {
 		err = fmt.Errorf("%w: %w", kind, err)
 	}
 	return &store.CallError{Store: where, Op: op, Key: key, Err: err, Hint: hint}

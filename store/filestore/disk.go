@@ -195,10 +195,7 @@ func (d *osDisk) begun() (bool, error) {
 // place, even one with its inode: only begun writes that file, once.
 func (d *osDisk) life() (string, error) {
 	file, err := identity(d.locked)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s %s %s", d.id, file, machineID()), nil
+	return fmt.Sprintf("%s %s %s", d.id, file, machineID()), err
 }
 
 func (d *osDisk) counts() (map[string]uint64, error) {

@@ -12,11 +12,10 @@
 //
 // All registers of a pool are stored together, and likewise all segments, and all sequences: if single
 // registers could vanish, a held slot would look free. They are in two files: a write overwrites the
-// older one and syncs it. Each file is text of at most 64 MiB, with a checksum and the number of
-// writes made so far; the valid file with the greater number counts. So after a crash or a loss of
-// power the registers are in their state before the write or after it, and a confirmed write stays.
-// This takes one sync. Renaming a new file over the old one takes two, and fails on Windows while
-// others read.
+// older one and syncs it. Each file is text of at most 64 MiB, with a checksum and the number of writes
+// made so far; the valid file with the greater number counts. So after a crash or a loss of power the
+// registers are in their state before the write or after it, and a confirmed write stays. This takes
+// one sync. Renaming a new file over the old one takes two, and fails on Windows while others read.
 //
 // Writers take turns by a lock on the file "firn.lock". They retry until their context ends: if a
 // process is stopped while it holds the lock, the others fail instead of hanging. Readers take no
@@ -97,8 +96,7 @@ func newStore(dir string, d disk) *Store {
 	return &Store{dir: dir, disk: d, calls: backend.NewCalls("filestore", classify), turn: make(chan struct{}, 1)}
 }
 
-// classify returns an error's kind and a hint. A file system refuses a call before it changes
-// anything.
+// classify returns an error's kind and a hint. A file system refuses a call before it changes anything.
 func classify(err error) (hint string, kind error) {
 	switch {
 	case errors.Is(err, fs.ErrPermission), readOnly.has(err):

@@ -1,6 +1,6 @@
-// Package hosturl reads the URLs of stores that several hosts may serve, which net/url does not
-// accept, and never repeats a password. It is for authors of stores: [Parse] reads the URL, and the
-// store asks the result for hosts, credentials, TLS and settings.
+// Package hosturl reads the URLs of stores that several hosts may serve, which net/url does not accept,
+// and never repeats a password. It is for authors of stores: [Parse] reads the URL, and the store asks
+// the result for hosts, credentials, TLS and settings.
 //
 //	SCHEME://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PATH][?NAME=VALUE[&...]]
 package hosturl
@@ -20,7 +20,7 @@ import (
 )
 
 // A URL is a parsed store URL. Its methods for settings remove each setting they read and collect
-// mistakes; [URL.Err] returns the mistakes and the settings that remain unread.
+// mistakes; [URL.Err] returns these, and the settings that remain unread.
 type URL struct {
 	Scheme         string
 	User, Password string
@@ -119,14 +119,13 @@ func (u *URL) Setting(name string) string {
 	u.known = append(u.known, name)
 	values, ok := u.settings[name]
 	delete(u.settings, name)
-	if ok && (len(values) != 1 || values[0] == "") {
+	if len(values) == 1 && values[0] != "" {
+		return values[0]
+	}
+	if ok {
 		u.Fail(fmt.Errorf("setting %s needs one value", name))
-		return ""
 	}
-	if !ok {
-		return ""
-	}
-	return values[0]
+	return ""
 }
 
 // Bool removes and returns a setting that is true or false; false if it is missing.
@@ -157,7 +156,7 @@ func (u *URL) Int(name string, least, most int) (value int, ok bool) {
 }
 
 // TLS removes and reads the settings tls_ca, tls_cert, tls_key and tls_server_name. Without TLS they
-// are mistakes; then TLS returns nil.
+// are mistakes, and TLS returns nil.
 func (u *URL) TLS(spoken bool, how string) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	ca, cert, key := u.Setting("tls_ca"), u.Setting("tls_cert"), u.Setting("tls_key")

@@ -1,6 +1,6 @@
-// Package register updates a register of a store safely: it reads, decides, writes, and settles lost answers.
-// Leases, segments, sequences and foreign protocols all write through it; nothing else in Firn calls
-// [store.Store.CompareAndSwap]. Use it if your program keeps registers of its own beside Firn's.
+// Package register updates a register of a store safely: it reads, decides, writes, and settles lost
+// answers. Leases, segments, sequences and foreign protocols all write through it; nothing else in Firn
+// calls [store.Store.CompareAndSwap]. Use it if your program keeps registers of its own beside Firn's.
 //
 // It upholds one rule. A write counts once the store has confirmed it. A write with an unknown outcome
 // counts for nothing: it moves no fence, no range and no sequence. Another confirmed write over the
@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,8 +29,8 @@ const (
 	maxFaults = 4
 )
 
-// A Register is one key of a store, as one writer knows it. It is not for concurrent use; a copy
-// counts as another writer. Set the exported fields.
+// A Register is one key of a store, as one writer knows it. It is not for concurrent use; a copy counts
+// as another writer. Set the exported fields.
 type Register struct {
 	Store  store.Store
 	Key    string
@@ -90,8 +91,8 @@ func (r *Register) Write(ctx context.Context, value []byte) (store.Entry, error)
 // Update reads the register, calls decide for the value to write over the one found, and writes it,
 // until a write is confirmed. It calls decide again after each conflict and each unknown outcome;
 // decide may then find its own write ([Register.Ours]). If decide returns nil, Update writes nothing
-// and returns the entry found, but it writes an own unconfirmed write again, so that the store
-// confirms it. An error of decide ends the update and is returned unchanged.
+// and returns the entry found, but it writes an own unconfirmed write again, so that the store confirms
+// it. An error of decide ends the update and is returned unchanged.
 //
 // Any other error is that of the last try: [store.ErrConflict] if another writer was faster each time,
 // the error of a read, a [store.ErrRefused], or an unknown outcome. Once the outcome of one write is
@@ -163,6 +164,10 @@ func Encode(record any) ([]byte, error) {
 func Foreign(key, place string, why error) error {
 	return fmt.Errorf("%w: key %q was not written by Firn: %w; use another %s, or remove the key", store.ErrForeign, key, why, place)
 }
+
+// Token draws a name that no other writer has. The operating system draws it: a source that the caller
+// may seed could be the same in two processes, or copied with a process.
+func Token() string { return rand.Text() }
 
 func (r *Register) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.Patience == 0 {

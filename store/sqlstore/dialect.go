@@ -24,13 +24,12 @@ type Dialect struct {
 	// swap makes a write, and returns the life of the database that confirmed it. Its error
 	// is [store.ErrConflict] if no row was changed.
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)
-	// vet reads the database's clock, in microseconds since 1970. Its error is errUnfit for an unfit
-	// session.
-	vet      func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, err error)
+	// vet reads the database's clock, in microseconds since 1970, and names the server of the session. Its
+	// error is errUnfit for an unfit session.
+	vet      func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, server string, err error)
 	guarded  bool   // statements find nothing on an unfit session
 	revision string // suffix of the column's type, in a database that truncates values that do not fit
 	ask      func(driverConn any) Session
-	server   func(ctx context.Context, s *Store, conn *sql.Conn) (name string, err error) // of a session
 	examine  func(ctx context.Context, conn *sql.Conn) (examination, error)
 
 	missing string // the code for a table that may be missing
@@ -41,13 +40,13 @@ type Dialect struct {
 const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
 
 // primaryHint is the hint of errors that mean the server takes no writes. The store then closes the
-// session: the name may lead to another server by now, and an old session stays where it is.
+// session, which stays with that server: the name may lead to another by now.
 const primaryHint = "it is a replica, or read-only: name the primary"
 
 const goneHint = "the table " + Table + " is gone: put it back, or restart Firn to begin with an empty one"
 
-// A fault gives errors with some codes a meaning. Other errors have no kind. A conflict is a statement
-// that lost a race and was undone.
+// A fault gives errors with some codes a meaning. A conflict is a statement that lost a race and was
+// undone.
 type fault struct {
 	codes string
 	kind  error
@@ -77,8 +76,8 @@ func (d Dialect) classify(err error) (hint string, kind error) {
 	}
 }
 
-// in returns the dialect for the table in a schema. Without it, a session that another user of the
-// connection switched to another schema would find another table, or create one.
+// in returns the dialect for the table in a schema, whatever schema another user of the connection
+// switched to.
 func (d Dialect) in(schema string) Dialect {
 	if schema == "" {
 		return d
@@ -89,8 +88,8 @@ func (d Dialect) in(schema string) Dialect {
 	return d
 }
 
-// codeOf returns the database's code for an error, "" for other errors. Drivers of PostgreSQL and
-// SQLite have a method for it, those of MySQL only the text.
+// codeOf returns the database's code for an error, "" for other errors. Drivers of PostgreSQL and SQLite
+// have a method for it, those of MySQL only the text.
 func codeOf(err error) string {
 	var state interface{ SQLState() string }
 	var result interface{ Code() int }
@@ -112,6 +111,6 @@ func codeOf(err error) string {
 // String returns the dialect's name.
 func (d Dialect) String() string { return d.name }
 
-// Schema is the statement that creates the table, for accounts without the privilege to do so. To use
-// the table they need SELECT, INSERT and UPDATE.
+// Schema is the statement that creates the table, for accounts without the privilege to do so. To use the
+// table they need SELECT, INSERT and UPDATE.
 func (d Dialect) Schema() string { return d.create }

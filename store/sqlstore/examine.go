@@ -44,7 +44,7 @@ func (e examination) findings() []store.Finding {
 	}
 }
 
-// maxProbes bounds how many sessions are compared. A balancer may send each to another server.
+// maxProbes bounds how many sessions are compared.
 const maxProbes = 4
 
 // behind counts the servers behind conn and further sessions.
@@ -55,7 +55,7 @@ func (s *Store) behind(ctx context.Context, conn *sql.Conn) (int, error) {
 	}
 	servers := map[string]bool{}
 	for n := 1; ; n++ {
-		name, err := s.dialect.server(ctx, s, conn)
+		_, name, err := s.dialect.vet(ctx, s, conn)
 		if err != nil {
 			return 0, err
 		}
@@ -72,7 +72,7 @@ func (s *Store) behind(ctx context.Context, conn *sql.Conn) (int, error) {
 	}
 }
 
-// Replicas are those the primary sees that may be promoted one day.
+// replicas are those the primary sees that may be promoted one day.
 type replicas struct {
 	all     int
 	waits   int    // how many of them a write waits for

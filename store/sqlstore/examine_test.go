@@ -25,8 +25,8 @@ func (d answeringDB) QueryContext(_ context.Context, statement string, _ []drive
 	if strings.Contains(statement, "@firn_life :=") {
 		return &rows{{int64(0), "fit", d.life, d.life, false, false, int64(0), int64(0), false}}, nil
 	}
-	if strings.HasPrefix(statement, "SELECT date_part") {
-		return &rows{{d.life}}, nil
+	if strings.Contains(statement, "clock_timestamp()") {
+		return &rows{{int64(0), d.life}}, nil
 	}
 	r := d.rows(statement)
 	return &r, nil

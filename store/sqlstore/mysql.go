@@ -18,8 +18,8 @@ var MySQL = Dialect{
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
 	probe: `SELECT k, v, rev FROM ` + Table + mysqlKeyed + ` LIMIT 0`,
 	get:   `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit + ` LIMIT 2`, // or sql_select_limit would hide that there are two
-	// With IGNORE the number of affected rows is the number of inserted rows, whatever the driver means
-	// by affected. It would also truncate a long value, but values are checked before.
+	// With IGNORE the affected rows are the inserted rows, whatever the driver means by affected. It would
+	// also truncate a long value, but values are checked before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard +
 		` AND NOT EXISTS (SELECT 1 FROM ` + Table + mysqlKeyed + ` WHERE FALSE)`,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
@@ -31,13 +31,9 @@ var MySQL = Dialect{
 		return name.String, err
 	},
 	swap: swapMySQL,
-	vet: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, error) {
+	vet: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, string, error) {
 		seen, err := vetMySQL(ctx, s, conn)
-		return seen.micros, err
-	},
-	server: func(ctx context.Context, s *Store, conn *sql.Conn) (string, error) {
-		seen, err := vetMySQL(ctx, s, conn)
-		return seen.life, err
+		return seen.micros, seen.life, err
 	},
 	guarded:  true,
 	revision: "BIGINT",
@@ -62,8 +58,8 @@ var MySQL = Dialect{
 	},
 }
 
-// mysqlKeyed makes the server refuse a table without a primary key, such as a copy made by CREATE
-// TABLE ... AS SELECT. There two writers could insert the same key.
+// mysqlKeyed makes the server refuse a table without a primary key, such as a copy made by CREATE TABLE
+// ... AS SELECT: there two writers could insert the same key.
 const mysqlKeyed = ` FORCE INDEX (PRIMARY)`
 
 // mysqlNames maps newer names of settings to the older ones.

@@ -11,12 +11,12 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// A server's settings may change while it runs, and then apply to new sessions. So each statement has
-// a guard, and finds or changes nothing on an unfit session: one without autocommit, which would show
-// the same old state for ever, or one that reads uncommitted data. A write also changes nothing on a
+// A server's settings may change while it runs, and then apply to new sessions. So each statement has a
+// guard, and finds or changes nothing on an unfit session: one without autocommit, which would show the
+// same old state for ever, or one that reads uncommitted data. A write also changes nothing on a
 // read-only server, whatever the account may do, and on a session that does not know the life of its
-// server yet. The life is in a session variable, set by mysqlVet, which checks all of this. After a
-// statement that finds or changes nothing, the store runs mysqlVet and tries a write again. So a write
+// server yet. The life is in a session variable, set by mysqlVet, which checks all of this, and which the
+// store runs after a statement that finds or changes nothing, before it tries a write again. So a write
 // remains one round trip, and its result holds for exactly its session, even behind a proxy that hands
 // sessions on.
 const (
@@ -25,31 +25,30 @@ const (
 	mysqlFormat    = `/*M! @@binlog_format */ /*!50720 (SELECT MAX(variable_value) FROM performance_schema.global_variables WHERE variable_name = 'binlog_format') */`
 	mysqlStatus    = `/*M! information_schema */ /*!50720 performance_schema */.global_status`
 
-	// A session must not convert between charsets: the table would hold other keys and values. Only
-	// MariaDB shows that another user of the connection left a transaction open.
+	// A session must not convert keys and values between charsets. Only MariaDB shows that another user of
+	// the connection left a transaction open.
 	mysqlFit = `@@autocommit = 1 AND ` + mysqlIsolation + ` <> 'READ-UNCOMMITTED' AND @@character_set_client = @@character_set_connection /*M! AND @@in_transaction = 0 */`
 	// If a session marks its events to be skipped, or logs them under another server's number, a replica
 	// treats them as done without applying them, and acknowledges a later write.
 	mysqlForeign = `(@@skip_replication OR @@server_id <> @@global.server_id)`
-	// Read_only fences off a primary that was replaced, or is about to be. An administrator's account
-	// can still write, but must not. The setting is a number, or a word in newer versions.
+	// Read_only fences off a primary that was replaced, or is about to be: an administrator's account must
+	// not write either. The setting is a number, or a word in newer versions.
 	mysqlWritable = `CONCAT(@@global.read_only) IN ('0', 'OFF')`
 	// MariaDB shows the position a session logged last; it does not move if the log leaves a write out.
 	mysqlGuard = mysqlFit + ` AND @firn_life = ? AND ` + mysqlWritable + ` /*M! AND NOT ` + mysqlForeign + ` AND (@firn_logged := @@last_gtid) IS NOT NULL */`
 
-	// While these are off, a member of a Galera cluster does not replicate writes; neither does it if
-	// its log leaves them out; and the other members run statements under their own settings. Only
-	// builds with Galera know these settings.
+	// While these are off, or if its log leaves them out, a member of a Galera cluster does not replicate
+	// writes; and others run statements under their own settings. Only builds with Galera know them.
 	mysqlGalera    = `galera `
 	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M! AND 'STATEMENT' NOT IN (@@binlog_format, @@wsrep_forced_binlog_format) */ /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
 	mysqlAlone     = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE`
 
 	// The life of a server is its identity and its start time: two containers may share a name and a
 	// number, and start in one second, but each has its own hardware address, which ends a UUID of
-	// MariaDB. Uptime counts to the same moment that UNIX_TIMESTAMP() returns, so their difference is
-	// the same for all sessions, even after the clock was set. The members of a Galera cluster share one
-	// life: a write that one acknowledged, all have. Empty strings are avoided, as sql_mode may make
-	// them NULL in MariaDB. The time is in UTC: in a local zone an hour repeats when summer time ends.
+	// MariaDB. Uptime counts to the moment that UNIX_TIMESTAMP() returns, so their difference is the same
+	// for all sessions, even after the clock was set. The members of a Galera cluster share one life: a
+	// write that one acknowledged, all have. Empty strings are avoided, as sql_mode may make them NULL in
+	// MariaDB. The time is in UTC: a local hour repeats when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
 			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
@@ -122,13 +121,12 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (mysqlSession, erro
 	return seen, nil
 }
 
-// semiLasts is how long a check that found no semi-synchronous replication stays valid; it may be
-// turned on meanwhile. A write that no replica acknowledged returns only after the server's time-out,
-// 10 s by default; by then the check has expired, and is repeated.
+// semiLasts is how long a check that found no semi-synchronous replication stays valid; it may be turned
+// on meanwhile. A write that no replica acknowledged returns only after the server's time-out, 10 s by
+// default; by then the check has expired.
 const semiLasts = time.Second
 
-// swapMySQL makes a write for the life seen last. If that changes nothing because the session has
-// another life, it tries again for that one.
+// swapMySQL makes a write for the life seen last, and tries again if the session has another.
 func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	seen := *s.mysql.Load()
 	for try := 1; ; try++ {
@@ -169,8 +167,8 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 }
 
 // single checks that a new key exists exactly once. If a table is partitioned by another column, its
-// primary key includes that column, so two writers may each insert the key: the second then finds two
-// rows. And the engine BLACKHOLE reports an insert although it discards the row.
+// primary key includes that, so two writers may each insert the key: the second then finds two rows. And
+// the engine BLACKHOLE reports an insert although it discards the row.
 func (s *Store) single(ctx context.Context, conn *sql.Conn, key any) error {
 	if _, err := backend.First(s.registers(ctx, conn, s.dialect.get, key)); err != nil {
 		return unconfirmed("its key was not seen to be there once: %s", err.Error())
@@ -178,10 +176,10 @@ func (s *Store) single(ctx context.Context, conn *sql.Conn, key any) error {
 	return nil
 }
 
-// acknowledged checks whether a replica has a write. The server waits for one, but still reports
-// success after its time-out, or when the statement is killed. It counts such commits, and the others,
-// before it answers. Another writer's missed commit makes this one unconfirmed too, which is harmless;
-// so does FLUSH STATUS, which resets both counts.
+// acknowledged checks whether a replica has a write. The server waits for one, but still reports success
+// after its time-out, or when the statement is killed. It counts such commits, and the others, before it
+// answers. Another writer's missed commit makes this one unconfirmed too, which is harmless; so does
+// FLUSH STATUS.
 func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSession) error {
 	now, err := vetMySQL(ctx, s, conn)
 	switch {
@@ -198,8 +196,8 @@ func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSes
 	return nil
 }
 
-// replicated checks whether the other members of a Galera cluster have a write. A member sends the
-// writes that it would log, and its settings may leave out a database even if it keeps no log.
+// replicated checks whether the other members of a Galera cluster have a write. A member sends what it
+// would log, and its settings may leave out a database even if it keeps no log.
 func replicated(ctx context.Context, conn *sql.Conn) error {
 	var alone bool
 	if err := conn.QueryRowContext(ctx, mysqlAlone).Scan(&alone); err != nil {

@@ -22,13 +22,10 @@ var Postgres = Dialect{
 
 	home: homePostgres,
 	swap: swapPostgres,
-	vet: func(ctx context.Context, _ *Store, conn *sql.Conn) (micros int64, err error) {
-		err = conn.QueryRowContext(ctx, `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint`).Scan(&micros)
-		return micros, err
-	},
-	server: func(ctx context.Context, _ *Store, conn *sql.Conn) (start string, err error) {
-		err = conn.QueryRowContext(ctx, `SELECT date_part('epoch', pg_postmaster_start_time())::numeric::text`).Scan(&start)
-		return start, err
+	vet: func(ctx context.Context, _ *Store, conn *sql.Conn) (micros int64, started string, err error) {
+		err = conn.QueryRowContext(ctx, `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint,
+			date_part('epoch', pg_postmaster_start_time())::numeric::text`).Scan(&micros, &started)
+		return micros, started, err
 	},
 	examine: examinePostgres,
 
@@ -52,12 +49,11 @@ var Postgres = Dialect{
 	},
 }
 
-// postgresBytes makes the server send bytes in the text format that drivers read, whatever the
-// settings of session, role or database.
+// postgresBytes makes the server send bytes in the text format that drivers read, whatever its settings.
 const postgresBytes = `set_config('bytea_output', 'hex', true) = 'hex'`
 
 // postgresHome finds the schema by the present search_path, and by the one the session began with: the
-// first schema in the path that has the table, or else the first schema of all.
+// first in the path that has the table, or else the first of all.
 const (
 	postgresHome = `WITH here AS (SELECT ` + postgresSchema + ` AS schema, set_config('search_path', reset_val, true) FROM pg_settings WHERE name = 'search_path')
 		SELECT schema, ` + postgresSchema + ` FROM here`
@@ -65,7 +61,7 @@ const (
 )
 
 // homePostgres refuses a session whose search_path has changed since the session began and now leads
-// elsewhere. Another client of a pooler may have set it, and other sessions would have another store.
+// elsewhere, as by another client of a pooler: other sessions would have another store.
 func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error) {
 	var first string
 	err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&schema, &first) }, postgresHome)
@@ -76,17 +72,17 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 	return schema, err
 }
 
-// postgresReturning makes a write return: whether the row is as written; whether the table is logged
-// (a publishable table is neither unlogged, temporary nor foreign; a view, or a rule that writes to
-// another table instead, has no tableoid, which is an error); the life of the server, that is its
-// timeline and start; and whether it waits for a standby. It also makes the server wait, and send the
-// warning that the wait was cut short, whatever the session's settings; both until its commit.
+// postgresReturning makes a write return: whether the row is as written; whether the table is logged (a
+// publishable table is neither unlogged, temporary nor foreign; a view, or a rule that writes to another
+// table instead, has no tableoid, which is an error); the life of the server, that is its timeline and
+// start; and whether it waits for a standby. Until its commit, it makes the server wait, and send the
+// warning that the wait was cut short.
 const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid), pg_walfile_name(pg_current_wal_insert_lsn()), round(date_part('epoch', pg_postmaster_start_time())::numeric, 3)::text,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
-// swapPostgres treats a commit with a warning as unconfirmed. If a time-out or an operator cancels the
-// wait for standbys, the commit succeeds with a warning, though perhaps no standby has the write. And
-// a trigger that returns OLD makes the server report "UPDATE 1" although nothing changed.
+// swapPostgres treats a commit with a warning as unconfirmed: if a time-out or an operator cancels the
+// wait for standbys, perhaps none has the write. And a trigger that returns OLD makes the server report
+// "UPDATE 1" although nothing changed.
 func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	s.dialect.seen(conn) // discards earlier warnings
 	var asWritten bool
@@ -114,12 +110,12 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 }
 
 // postgresFacts are the inputs of an examination. Backups and logical subscribers read the log too and
-// are never promoted; but a write may wait for one of them instead of a standby, since "*" names all,
-// and if two standbys share a name it may wait for either. Writes wait for one standby under "a, b"
-// and "ANY 1 (a, b)".
+// are never promoted; but a write may wait for one of them instead of a standby, since "*" names all, and
+// if two standbys share a name it may wait for either. Writes wait for one standby under "a, b" and "ANY
+// 1 (a, b)".
 //
-// Some settings make the server continue where it should stop: without a damaged page, or after a
-// failed sync.
+// Some settings make the server continue where it should stop: after a failed sync, or without a damaged
+// page.
 const postgresFacts = `SELECT COALESCE((SELECT string_agg(name || ' ' || setting, ', ') FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'
 		OR name IN ('zero_damaged_pages', 'ignore_checksum_failure', 'ignore_invalid_pages', 'data_sync_retry') AND setting = 'on'), ''), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),

@@ -74,9 +74,9 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 // registers reads registers, or only checks their table. If it finds no rows, it checks whether the
 // session is unfit.
 //
-// A write goes over the register that was read, so that must be the only one. A server that is not
-// strict truncates a revision that its column cannot hold, always to the same one; and a key can
-// appear twice in a table without its primary key, or with a table that inherits from it.
+// A write goes over the register that was read, so that must be the only one. A server that is not strict
+// truncates a revision that its column cannot hold, always to the same one; and a key can appear twice in
+// a table without its primary key, or with a table that inherits from it.
 func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string, args ...any) (list []store.Entry, err error) {
 	rows, err := conn.QueryContext(ctx, statement, args...)
 	if err != nil {
@@ -102,39 +102,28 @@ func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string,
 	}
 	err = errors.Join(rows.Err(), rows.Close())
 	if err == nil && len(list) == 0 && s.dialect.guarded {
-		_, err = s.dialect.vet(ctx, s, conn)
+		_, _, err = s.dialect.vet(ctx, s, conn)
 	}
 	return list, err
 }
 
-// read is [Store.call] with a result.
-func read[T any](ctx context.Context, s *Store, op, key string, do func(context.Context, *sql.Conn) (T, error)) (value T, err error) {
-	err = s.call(ctx, op, key, func(ctx context.Context, conn *sql.Conn) (err error) {
-		value, err = do(ctx, conn)
-		return err
-	})
-	return value, err
-}
-
-// undoneTries bounds the tries of a statement that concurrent writers undo. Nearly always the second
-// try sees their write, and ends in a conflict or an answer; but above read committed PostgreSQL
-// undoes an insert for each concurrent update of the row.
+// undoneTries bounds the tries of a statement that concurrent writers undo. Nearly always the second try
+// sees their write; but above read committed PostgreSQL undoes an insert for each concurrent update of
+// the row.
 const undoneTries = 10
 
 const opOpen = "open table"
 
-// call makes a call on one session, bounded, and wraps its error. It tries again, on the next
-// free session, where that certainly repeats no write:
+// call makes a call on one session, bounded, and wraps its error. It tries again, on the next free
+// session, where that certainly repeats no write:
 //
-//   - The session is bad, as all idle ones are that the server has ended. They say so before
-//     they send anything; see CompareAndSwap for drivers that are wrong there.
-//   - There is no table, and the store is opened: it makes one. Later that is done in a file
-//     alone, which others may have removed for good. A database has its table away for a moment
-//     while it is renamed in two steps or restored, and an empty one in its place would be counted
-//     on by all.
-//   - Others undid the statement. If that is how a database says that a race was lost, the
-//     next try says so in our words.
-func (s *Store) call(ctx context.Context, op, key string, do func(context.Context, *sql.Conn) error) error {
+//   - The session is bad, as all idle ones are that the server has ended. They say so before they send
+//     anything; see CompareAndSwap for drivers that are wrong there.
+//   - There is no table, and the store is opened: it makes one. Later it makes one only in a file, which
+//     others may have removed for good. A database may be without its table for a moment, while it is
+//     renamed in two steps or restored, and all would count on an empty one in its place.
+//   - Others undid the statement. If that is how a database reports a lost race, the next try is a conflict.
+func call[T any](ctx context.Context, s *Store, op, key string, do func(context.Context, *sql.Conn) (T, error)) (value T, err error) {
 	if !s.dialect.embedded { // SQLite has its busy timeout
 		bounded, cancel := backend.Bound(ctx)
 		defer cancel()
@@ -142,9 +131,12 @@ func (s *Store) call(ctx context.Context, op, key string, do func(context.Contex
 	}
 	missing := op == opOpen || s.dialect.embedded
 	for bad, undone := s.db.Stats().OpenConnections+2, undoneTries-1; ; {
-		err := s.once(ctx, do)
+		err := s.once(ctx, func(conn *sql.Conn) (err error) {
+			value, err = do(ctx, conn)
+			return err
+		})
 		if err == nil {
-			return nil
+			return value, nil
 		}
 		_, kind := s.dialect.classify(err)
 		switch {
@@ -152,25 +144,25 @@ func (s *Store) call(ctx context.Context, op, key string, do func(context.Contex
 			bad--
 		case missing && codeOf(err) == s.dialect.missing:
 			missing = false
-			if err := s.once(ctx, s.makeTable); err != nil {
-				return s.wrap(ctx, op, key, err)
+			if err := s.once(ctx, func(conn *sql.Conn) error { return s.makeTable(ctx, conn) }); err != nil {
+				return value, s.wrap(ctx, op, key, err)
 			}
 		case undone > 0 && errors.Is(kind, store.ErrConflict) && ctx.Err() == nil:
 			undone--
 		default:
-			return s.wrap(ctx, op, key, err)
+			return value, s.wrap(ctx, op, key, err)
 		}
 	}
 }
 
 // once makes a call on the next free session.
-func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) error) error {
+func (s *Store) once(ctx context.Context, do func(*sql.Conn) error) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // back to the pool, unless it is bad
-	if err = do(ctx, conn); err == nil {
+	if err = do(conn); err == nil {
 		return nil
 	}
 	if hint, _ := s.dialect.classify(err); hint == primaryHint || errors.Is(err, errUnfit) {
@@ -182,16 +174,14 @@ func (s *Store) once(ctx context.Context, do func(context.Context, *sql.Conn) er
 // makeTable makes the missing table.
 func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
-	// A table with other columns looked missing too, and was left alone. If others made the table at the
-	// same moment, this may fail although the table exists.
+	// A table with other columns looked missing too. Making it may fail if others do at the same moment.
 	if _, err := s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {
 		return err
 	}
 	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)
 }
 
-// wrap adds to an error its place, its kind, and the end of ctx, which each driver reports
-// differently.
+// wrap adds to an error its place, its kind, and the end of ctx, which each driver reports differently.
 func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	hint, kind := s.dialect.classify(err)
 	ended := store.ContextError(ctx)

@@ -8,16 +8,16 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// SQLite is the dialect of a file that several processes on one host share. Open it with a busy
-// timeout, since its writers take turns, and with journal_mode WAL and synchronous FULL. Weaker
-// settings lose confirmed writes in a power failure. So does the default, a deleted journal: its
-// deletion is not synced, unless synchronous is EXTRA, and undoes the write if it is lost. The
-// driver's errors must have the method Code() int, as those of modernc.org/sqlite. A database in
-// memory is refused: each connection would have another.
+// SQLite is the dialect of a file that several processes on one host share. Open it with a busy timeout,
+// since its writers take turns, and with journal_mode WAL and synchronous FULL. Weaker settings lose
+// confirmed writes in a power failure. So does the default, a deleted journal: its deletion is not
+// synced, unless synchronous is EXTRA, and undoes the write if it is lost. The driver's errors must have
+// the method Code() int, as those of modernc.org/sqlite. A database in memory is refused: each connection
+// would have another.
 //
 // SQLite does not notice that the open file, or its log, is removed or replaced: it keeps using the
-// removed file, and other processes use the new one. Nor does it notice hard links. The binary checks
-// for both.
+// removed file, and other processes use the new one. Nor does it notice hard links. The binary checks for
+// both.
 var SQLite = Dialect{
 	name:     "sqlite",
 	embedded: true,
@@ -48,8 +48,7 @@ var SQLite = Dialect{
 	},
 	missing: "1",
 	// The primary result codes, https://www.sqlite.org/rescode.html. ErrRefused covers what SQLite finds
-	// before it writes, such as 1, a parse error. It may meet a damaged page (11) anywhere, even while
-	// it undoes a write.
+	// before it writes, such as 1, a parse error; it may meet a damaged page (11) while it undoes a write.
 	faults: []fault{
 		{"1", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another path"},
 		{"3 8 23", store.ErrRefused, "the file and its folder must be writable"},

@@ -4,30 +4,28 @@
 //	db, err := sql.Open("pgx", "postgres://firn@10.0.0.5/shop")
 //	s, err := sqlstore.New(ctx, db, sqlstore.Postgres)
 //
-// Everything is in one table of keys, values and revisions, in the schema or database that the
-// session leads to when the store is opened. Each read or write is one statement that commits
-// by itself. On one primary that is linearizable at every isolation level from read committed
-// up: a write locks the row and looks at it as it is then, or is undone and tried again; a read
-// sees what was acknowledged before its call. A session that does not commit by itself, or reads
-// uncommitted data, is refused, also if it became so while the store was open.
+// Everything is in one table of keys, values and revisions, in the schema or database that the session
+// leads to when the store is opened. Each read or write is one statement that commits by itself. On one
+// primary that is linearizable at every isolation level from read committed up: a write locks the row and
+// looks at it as it is then, or is undone and tried again; a read sees what was acknowledged before its
+// call. A session that does not commit by itself, or reads uncommitted data, is refused, also if it
+// became so while the store was open.
 //
 // Do not use it over a database without a lasting disk, or over a proxy that sends reads to replicas, and
 // give it a *sql.DB of its own: settings that another user of a connection leaves behind are not all
 // noticed. Where no database is running already, package filestore or a Redis needs less.
 //
-// Db must reach the primary alone, since a replica may be behind; in a Galera cluster, one
-// member, unless wsrep_sync_wait is set. What survives, and what begins a new life, is in
-// docs/store-faults.md.
+// Db must reach the primary alone, since a replica may be behind; in a Galera cluster, one member, unless
+// wsrep_sync_wait is set. What survives, and what begins a new life, is in docs/store-faults.md.
 //
 // # Replicas
 //
-// A write is confirmed once the replicas that the primary waits for have it:
-// synchronous_standby_names in PostgreSQL, semi-synchronous replication in MySQL and MariaDB.
-// Both may stop waiting and report success all the same: such a write is
-// [store.ErrUnavailable], applied and not confirmed. In MySQL that takes one more question
-// after each write, if a primary waits for replicas. PostgreSQL tells by a warning, which
-// database/sql does not show; so give the dialect a function that does. Without it no write to
-// a PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
+// A write is confirmed once the replicas that the primary waits for have it: synchronous_standby_names in
+// PostgreSQL, semi-synchronous replication in MySQL and MariaDB. Both may stop waiting and report success
+// all the same: such a write is [store.ErrUnavailable], applied and not confirmed. In MySQL that takes
+// one more question after each write, if a primary waits for replicas. PostgreSQL tells by a warning,
+// which database/sql does not show; so give the dialect a function that does. Without it no write to a
+// PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
 //
 //	cfg, err := pgx.ParseConfig(url)
 //	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -70,20 +68,19 @@ type Store struct {
 	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
 
-// New returns a store in db, which Close closes. It creates the table if it does not exist, and
-// otherwise writes nothing. The error is [store.ErrRefused] if the table of that name is not Firn's,
-// or the session is unfit; a later unfit session is refused at its first use. Over a database on
-// another host the store is also a [store.Clock] and [store.Examined].
+// New returns a store in db, which Close closes. It creates the table if it does not exist, and otherwise
+// writes nothing. The error is [store.ErrRefused] if the table of that name is not Firn's, or the session
+// is unfit; a later unfit session is refused at its first use. Over a database on another host the store
+// is also a [store.Clock] and [store.Examined].
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	s := &Store{db: db, dialect: dialect}
-	if err := s.call(ctx, opOpen, Table, func(ctx context.Context, conn *sql.Conn) error {
+	if _, err := call(ctx, s, opOpen, Table, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
 		schema, err := dialect.home(ctx, conn)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s.dialect = dialect.in(schema)
-		_, err = s.registers(ctx, conn, s.dialect.probe)
-		return err
+		return s.registers(ctx, conn, s.dialect.probe)
 	}); err != nil {
 		return nil, err
 	}
@@ -98,7 +95,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := store.CheckKey(key); err != nil {
 		return store.Entry{}, err
 	}
-	return read(ctx, s, "get", key, func(ctx context.Context, conn *sql.Conn) (store.Entry, error) {
+	return call(ctx, s, "get", key, func(ctx context.Context, conn *sql.Conn) (store.Entry, error) {
 		return backend.First(s.registers(ctx, conn, s.dialect.get, key))
 	})
 }
@@ -114,10 +111,10 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			statement, args = s.dialect.update, []any{value, drawn, key, old}
 		}
 		lost := false // a connection was lost, by a driver that may still have sent the write
-		err = s.call(ctx, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (err error) {
-			life, err = s.dialect.swap(ctx, s, conn, statement, args)
+		life, err = call(ctx, s, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (string, error) {
+			life, err := s.dialect.swap(ctx, s, conn, statement, args)
 			lost = lost || errors.Is(err, driver.ErrBadConn)
-			return err
+			return life, err
 		})
 		if lost && store.Unapplied(err) {
 			err = fmt.Errorf("%w: a connection was lost under the write; then: %s", store.ErrUnavailable, err.Error())
@@ -137,7 +134,7 @@ func after(prefix string) string {
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	return read(ctx, s, "list", prefix, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
+	return call(ctx, s, "list", prefix, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
 		list, err := s.registers(ctx, conn, s.dialect.list, prefix, after(prefix))
 		return slices.DeleteFunc(list, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) }), err // if the collation is laxer
 	})
@@ -163,15 +160,15 @@ type remote struct{ *Store }
 
 // Now implements [store.Clock].
 func (r *remote) Now(ctx context.Context) (time.Time, error) {
-	micros, err := read(ctx, r.Store, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (int64, error) {
-		return r.dialect.vet(ctx, r.Store, conn)
+	return call(ctx, r.Store, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (time.Time, error) {
+		micros, _, err := r.dialect.vet(ctx, r.Store, conn)
+		return time.UnixMicro(micros), err
 	})
-	return time.UnixMicro(micros), err
 }
 
 // Examine implements [store.Examined].
 func (r *remote) Examine(ctx context.Context) ([]store.Finding, error) {
-	return read(ctx, r.Store, "examine", r.dialect.name, func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+	return call(ctx, r.Store, "examine", r.dialect.name, func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
 		e, err := r.dialect.examine(ctx, conn)
 		if err == nil {
 			e.servers, err = r.behind(ctx, conn)

@@ -10,8 +10,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// ErrAnswerLost is the error of a [Faulty] for the third outcome. It matches no error of package
-// store.
+// ErrAnswerLost is the error of a [Faulty] for the third outcome. It matches no error of package store.
 var ErrAnswerLost = errors.New("the answer was lost")
 
 // An Op is a kind of call.

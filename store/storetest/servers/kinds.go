@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,10 +25,8 @@ func Redis(t testing.TB, args ...string) *Server {
 				"--save", "", "--appendonly", "yes", "--appendfsync", "always"}, args...)
 		},
 		ready: func(s *Server) error {
-			for _, arg := range args {
-				if arg == "--tls-port" || arg == "--requirepass" {
-					return s.answers()
-				}
+			if slices.Contains(args, "--tls-port") || slices.Contains(args, "--requirepass") {
+				return s.answers()
 			}
 			return s.says("PING\r\n", "+PONG")
 		},
@@ -133,14 +132,7 @@ func Etcd(t testing.TB, args ...string) *Server {
 				"--listen-client-urls", client, "--advertise-client-urls", client,
 				"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "n1=" + peers}, args...)
 		},
-		ready: func(s *Server) error {
-			cmd := exec.Command("etcdctl", "--endpoints", s.Addr(), "endpoint", "health")
-			cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-			return nil
-		},
+		ready: func(s *Server) error { return s.run("etcdctl", "--endpoints", s.Addr(), "endpoint", "health") },
 	})
 }
 

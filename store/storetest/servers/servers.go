@@ -4,6 +4,7 @@ package servers
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -71,10 +72,7 @@ func start(t testing.TB, k kind) *Server {
 		}
 	})
 	s := &Server{t: t, kind: k, dir: dir}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.own(dir); err != nil {
+	if err := cmp.Or(os.Chmod(dir, 0o755), s.own(dir)); err != nil {
 		t.Fatal(err)
 	}
 	s.port = FreePort(t)
@@ -143,16 +141,9 @@ func (s *Server) credentials() (*syscall.SysProcAttr, error) {
 	if err != nil {
 		return nil, err
 	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return attr, nil
+	attr.Credential = &syscall.Credential{}
+	_, err = fmt.Sscan(u.Uid+" "+u.Gid, &attr.Credential.Uid, &attr.Credential.Gid)
+	return attr, err
 }
 
 // run runs a program to its end under the server's account.
@@ -329,11 +320,7 @@ func (s *Server) stopped() bool {
 			return false
 		}
 		for _, name := range threads {
-			stat, err := os.ReadFile(name)
-			if err != nil {
-				continue // it has ended
-			}
-			if state := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))[0]; state != "T" && state != "Z" {
+			if is := stat(name); is != nil && is[0] != "T" && is[0] != "Z" {
 				return false
 			}
 		}
@@ -357,6 +344,16 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
+// stat returns the fields of PID (NAME) STATE PARENT ... after the name, which may contain any character;
+// nil if the process or thread has ended.
+func stat(file string) []string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+}
+
 // descendants returns the processes below one, by /proc.
 func descendants(parent int) []int {
 	below := map[int][]int{}
@@ -365,15 +362,9 @@ func descendants(parent int) []int {
 		return nil
 	}
 	for _, name := range stats {
-		stat, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has ended
-		}
-		// PID (NAME) STATE PARENT ...; the name may contain any character.
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		pid, err1 := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		ppid, err2 := strconv.Atoi(fields[1])
-		if err1 == nil && err2 == nil {
+		if is := stat(name); is != nil {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			ppid, _ := strconv.Atoi(is[1])
 			below[ppid] = append(below[ppid], pid)
 		}
 	}
