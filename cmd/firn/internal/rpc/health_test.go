@@ -30,7 +30,7 @@ func (f *faulty) CompareAndSwap(ctx context.Context, key string, old store.Revis
 	if f.down.Load() {
 		return store.Entry{}, store.ErrUnavailable
 	}
-	if hold := f.hold.Load(); hold != nil && strings.Contains(key, "sequence") {
+	if hold := f.hold.Load(); hold != nil && strings.Contains(key, "counter:txn") {
 		f.held.Add(1)
 		defer f.held.Add(-1)
 		select {
