@@ -124,3 +124,26 @@ func TestAMemberWithoutALeaderSaysSo(t *testing.T) {
 	}
 	expect(t, "without a leader", err, store.ErrUnavailable, "no leader", "most of its members must be up")
 }
+
+// A client that stays away from a server that is back does not tell it of the workers it holds.
+func TestALostServerIsTriedAgainSoon(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	proxy := servers.NewProxy(t, server.Addr(), nil)
+	open(t, "etcd://"+proxy.Addr())
+	tried := make(chan struct{}, 100)
+	proxy.Choose(func(int) string {
+		tried <- struct{}{}
+		return server.Addr()
+	})
+	proxy.Refuse(true)
+	const patience = 10 * time.Second // in which a client with the default settings tries five times
+	late := time.After(patience)
+	for attempt := range 10 {
+		select {
+		case <-tried:
+		case <-late:
+			t.Fatalf("%d attempts to connect in %v", attempt, patience)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 // A refusal of another call may end a call that was applied. etcd's errors are distinguished by their
 // text, and the reason contains such a text as well.
 func TestACallThatAnotherCallsErrorEndedIsLeftOpen(t *testing.T) {
-	calls := backend.NewCalls("etcdstore", classify)
+	calls := backend.NewCalls("etcdstore", backend.NewLanes(0), classify)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	_, err := backend.Do(ctx, calls, "compare-and-swap", "k", func(ctx context.Context) (struct{}, error) {
 		cancel(calls.Wrap("get", "another", rpctypes.ErrPermissionDenied))

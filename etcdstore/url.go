@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
@@ -32,7 +33,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	}
 	client, err := clientv3.New(cfg) // speaks to the server only to log in
 	if err != nil {
-		return nil, backend.NewCalls("etcdstore", classify).Wrap("open", prefix, err)
+		return nil, backend.NewCalls("etcdstore", backend.NewLanes(0), classify).Wrap("open", prefix, err)
 	}
 	s, err := New(ctx, client, prefix)
 	if err != nil {
@@ -43,9 +44,17 @@ func Open(ctx context.Context, text string) (*Store, error) {
 
 const (
 	dialTimeout = 5 * time.Second
-	keepAlive   = 5 * time.Second // a connection may be silent before it is probed, and the answer may take
+	// connectTimeout bounds an attempt to connect, which packets may have been lost under.
+	connectTimeout = 2 * time.Second
+	// keepAlive is how long a connection may be silent before it is probed, and how long the answer may
+	// take: a holder notices a dead one within one or two looks.
+	keepAlive   = 5 * time.Second
 	defaultPort = "2379"
 )
+
+// reconnect is how soon a lost connection is tried again. By default that is up to two minutes: longer
+// than newcomers wait for a holder when the store is back and has forgotten it.
+var reconnect = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
 
 func parseURL(text string) (clientv3.Config, string, error) {
 	u := hosturl.Parse(text, defaultPort, "etcd")
@@ -62,7 +71,10 @@ func parseURL(text string) (clientv3.Config, string, error) {
 	// Otherwise a call would wait for a connection until its context ends, and not report why there is none.
 	// A write is repeated only if it was not sent.
 	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
-	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(calling(len(u.Hosts)))}
+	cfg.DialOptions = []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(calling(len(u.Hosts))),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: connectTimeout}),
+	}
 	for _, host := range u.Hosts {
 		cfg.Endpoints = append(cfg.Endpoints, scheme+host)
 	}

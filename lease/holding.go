@@ -27,6 +27,7 @@ func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
 
 // keep reads a slot and writes what the rules decide. With an ask, it moves the fence.
 func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant, error) {
+	ctx = store.Urgent(ctx)
 	h, err := s.holding(held)
 	if err == nil {
 		err = h.overlap
@@ -133,6 +134,7 @@ func (s *Slots) alarm(ctx context.Context) error {
 // Release implements [Source]: it moves the fence back to last, so that the worker can be claimed
 // as soon as that tick has passed. If Release fails, the slot stays held until its fence.
 func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
+	ctx = store.Urgent(ctx)
 	h, err := s.holding(held)
 	if err != nil {
 		return nil // another process has it, or this one by another claim: there is nothing to release

@@ -140,6 +140,7 @@ func (s *Slots) fit(cfg Config) error {
 // Errors: *[PoolError], *[FullError], *[ClockError], [store.ErrForeign],
 // *[firn.TimeExhaustedError], and the store's.
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
+	ctx = store.Urgent(ctx)
 	var wrote store.Revision
 	backoff := register.Backoff{Time: s.cfg.Generator.Time, Random: s.cfg.Generator.Random}
 	for try := 0; try < maxTries; try++ {

@@ -65,15 +65,18 @@ type Store struct {
 //
 // The client must not repeat commands (MaxRetries -1): a repeated write that was applied would look like
 // a conflict. It must not read from replicas or from its own cache, and needs a ReadTimeout, which it has
-// by default. Do not share it: a connection returned to its pool with another database selected is
-// another store, and ids repeat.
+// by default, and at most three idle connections (MaxIdleConns): each that a network has silently
+// forgotten costs a call its time. Do not share it: a connection returned to its pool with another
+// database selected is another store, and ids repeat.
 func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
-	s := &Store{client: client, cfg: cfg, calls: backend.NewCalls("redisstore", classify)}
-	if err := s.check(); err != nil {
+	s := &Store{client: client, cfg: cfg}
+	connections, err := s.check()
+	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w: %w", store.ErrRefused, err)
 	}
+	s.calls = backend.NewCalls("redisstore", backend.NewLanes(connections), classify)
 	return backend.Do(ctx, s.calls, "open", cfg.Key, func(ctx context.Context) (*Store, error) {
 		_, info, err := s.info(ctx)
 		if err != nil {
@@ -95,36 +98,37 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 	})
 }
 
-// check refuses settings that would break what a write promises.
-func (s *Store) check() error {
+// check refuses settings that would break what a write promises. It returns how many connections the
+// client makes.
+func (s *Store) check() (connections int, err error) {
 	var retries int
 	var read time.Duration
 	var replicas, caches bool
 	switch c := s.client.(type) {
 	case *redis.Client:
-		s.single, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
+		s.single, retries, read, connections = c, c.Options().MaxRetries, c.Options().ReadTimeout, c.Options().PoolSize
 		caches = c.Options().ClientSideCacheConfig != nil || c.Options().ClientSideCache != nil
 	case *redis.ClusterClient:
-		s.cluster, retries, read = c, c.Options().MaxRetries, c.Options().ReadTimeout
+		s.cluster, retries, read, connections = c, c.Options().MaxRetries, c.Options().ReadTimeout, c.Options().PoolSize
 		replicas = c.Options().ReadOnly
 	default:
-		return fmt.Errorf("the client has type %T: *redis.Client and *redis.ClusterClient are supported", s.client)
+		return 0, fmt.Errorf("the client has type %T: *redis.Client and *redis.ClusterClient are supported", s.client)
 	}
 	switch {
 	case s.cfg.ConfirmTimeout < time.Millisecond:
-		return fmt.Errorf("ConfirmTimeout is %v: it must be at least 1ms", s.cfg.ConfirmTimeout)
+		return 0, fmt.Errorf("ConfirmTimeout is %v: it must be at least 1ms", s.cfg.ConfirmTimeout)
 	case replicas:
-		return errors.New("the client reads from replicas, which may be behind: set ReadOnly, RouteByLatency and RouteRandomly to false")
+		return 0, errors.New("the client reads from replicas, which may be behind: set ReadOnly, RouteByLatency and RouteRandomly to false")
 	case caches:
-		return errors.New("the client caches reads, which hides an outage or lost data of the server: set ClientSideCacheConfig and ClientSideCache to nil")
+		return 0, errors.New("the client caches reads, which hides an outage or lost data of the server: set ClientSideCacheConfig and ClientSideCache to nil")
 	case retries > 0:
-		return fmt.Errorf("the client repeats commands up to %d times: set MaxRetries to -1", retries)
+		return 0, fmt.Errorf("the client repeats commands up to %d times: set MaxRetries to -1", retries)
 	case read <= 0:
-		return errors.New("the client has no ReadTimeout: a call that stays unanswered would keep its connection")
+		return 0, errors.New("the client has no ReadTimeout: a call that stays unanswered would keep its connection")
 	case read <= s.cfg.ConfirmTimeout:
-		return fmt.Errorf("the client's ReadTimeout of %v must be longer than ConfirmTimeout, %v", read, s.cfg.ConfirmTimeout)
+		return 0, fmt.Errorf("the client's ReadTimeout of %v must be longer than ConfirmTimeout, %v", read, s.cfg.ConfirmTimeout)
 	}
-	return nil
+	return connections, nil
 }
 
 // node returns a client of the server that has the set.

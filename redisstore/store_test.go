@@ -199,3 +199,11 @@ func await(t testing.TB, what string, done func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// Each connection that a network has silently forgotten costs a holder one look, and newcomers wait
+// for few of these.
+func TestAHolderIsHeardAfterFewLooksWhenAllConnectionsFallSilent(t *testing.T) {
+	t.Parallel()
+	proxy := servers.NewProxy(t, servers.Redis(t).Addr(), nil)
+	storetest.FallSilent(t, open(t, "redis://"+proxy.Addr()), proxy.Silence)
+}

@@ -51,13 +51,15 @@ func Open(ctx context.Context, text string) (*Store, error) {
 }
 
 const (
-	dialTimeout = 5 * time.Second
+	dialTimeout = 2 * time.Second // a holder of a cluster may have to try several lost addresses before newcomers stop waiting
 	callTimeout = 3 * time.Second // as long as holders wait between looks by default
 	poolSize    = 16              // bounds connections: a lease needs one, sequences a few
 	defaultPort = "6379"
-	// maxIdle is shorter than the time after which firewalls forget an idle connection, which costs a
-	// failed call.
-	maxIdle = time.Minute
+	// maxIdleTime is shorter than the time after which firewalls forget an idle connection.
+	maxIdleTime = time.Minute
+	// maxIdle bounds idle connections. Each that the network has silently forgotten costs a holder one
+	// look, 2 s, and newcomers wait 12 s for it.
+	maxIdle = 3
 )
 
 func parseURL(text string) (*redis.UniversalOptions, Config, error) {
@@ -68,7 +70,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		// A repeated write that was applied would look like a conflict.
 		MaxRetries: -1, DialerRetries: 1,
-		DialTimeout: dialTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize, ConnMaxIdleTime: maxIdle,
+		DialTimeout: dialTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize, MaxIdleConns: maxIdle, ConnMaxIdleTime: maxIdleTime,
 
 		IsClusterMode:    u.Bool("cluster"),
 		MasterName:       u.Setting("master"),

@@ -27,7 +27,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err := u.Err(); err != nil {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
-	s := &Store{calls: backend.NewCalls("zkstore", classify), servers: u.Hosts, acl: zk.WorldACL(zk.PermAll)}
+	s := &Store{calls: backend.NewCalls("zkstore", backend.NewLanes(0), classify), servers: u.Hosts, acl: zk.WorldACL(zk.PermAll)}
 	if u.User != "" {
 		s.acl = zk.AuthACL(zk.PermAll)
 		s.auth = []byte(u.User + ":" + u.Password)

@@ -19,12 +19,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-const (
-	// callTimeout bounds a call whose context does not end earlier.
-	callTimeout = 10 * time.Second
-	// maxCalls bounds the calls in flight, abandoned ones included.
-	maxCalls = 256
-)
+// callTimeout bounds a call whose context does not end earlier.
+const callTimeout = 10 * time.Second
 
 // Write makes a write under a random revision, never 0, and returns the entry as written. It refuses a
 // key or a value out of bounds.
@@ -77,13 +73,14 @@ func Decode(key, text, place string) (store.Entry, error) {
 type Calls struct {
 	name     string
 	classify func(error) (hint string, kind error)
-	inFlight chan struct{}
+	lanes    Lanes
 	closed   atomic.Bool
 }
 
-// NewCalls returns the calls of the store called name. Classify returns an error's kind and a hint.
-func NewCalls(name string, classify func(error) (hint string, kind error)) *Calls {
-	return &Calls{name: name, classify: classify, inFlight: make(chan struct{}, maxCalls)}
+// NewCalls returns the calls of the store called name, over lanes. Classify returns an error's kind
+// and a hint.
+func NewCalls(name string, lanes Lanes, classify func(error) (hint string, kind error)) *Calls {
+	return &Calls{name: name, classify: classify, lanes: lanes}
 }
 
 // Close refuses all later calls. The first Close ends the client.
@@ -131,10 +128,9 @@ func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Co
 	}
 	ctx, cancel := Bound(ctx)
 	defer cancel()
-	select {
-	case c.inFlight <- struct{}{}:
-	case <-ctx.Done():
-		return none, fmt.Errorf("%w (%d calls in flight)", store.ContextError(ctx), maxCalls)
+	leave, err := c.lanes.Enter(ctx)
+	if err != nil {
+		return none, err
 	}
 	// Without the deadline: a client that fails at the same moment would hide this reason.
 	awaited, abandon := context.WithCancel(context.WithoutCancel(ctx))
@@ -146,7 +142,7 @@ func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Co
 	answers := make(chan answer, 1)
 	go func() {
 		value, err := do(awaited)
-		<-c.inFlight
+		leave()
 		answers <- answer{value, err}
 	}()
 	select {

@@ -14,7 +14,7 @@ import (
 )
 
 func newCalls() *backend.Calls {
-	return backend.NewCalls("teststore", func(error) (string, error) { return "look at it", store.ErrUnavailable })
+	return backend.NewCalls("teststore", backend.NewLanes(0), func(error) (string, error) { return "look at it", store.ErrUnavailable })
 }
 
 func TestACallEndsWithItsContextAndNoOtherRequestFollows(t *testing.T) {
@@ -145,4 +145,34 @@ func TestAnErrorKeepsTheKindItHas(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestAnUrgentCallDoesNotWaitBehindOthers(t *testing.T) {
+	calls := backend.NewCalls("teststore", backend.NewLanes(5), func(error) (string, error) { return "", nil })
+	release, begun := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	for range 2 { // the connections that are not reserved
+		group.Go(func() {
+			if _, err := backend.Do(context.Background(), calls, "try", "k", func(context.Context) (int, error) {
+				begun <- struct{}{}
+				<-release
+				return 0, nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-begun
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	group.Go(func() {
+		if _, err := backend.Do(ended, calls, "try", "k", func(context.Context) (int, error) { return 0, nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("a third call began, %v", err)
+		}
+	})
+	if n, err := backend.Do(store.Urgent(context.Background()), calls, "look", "k", func(context.Context) (int, error) { return 7, nil }); n != 7 || err != nil {
+		t.Error(n, err)
+	}
+	cancel()
+	close(release)
+	group.Wait()
 }

@@ -93,7 +93,7 @@ func open(dir string, mayMake bool) (*Store, error) {
 
 // newStore returns a store on a disk without accessing it.
 func newStore(dir string, d disk) *Store {
-	return &Store{dir: dir, disk: d, calls: backend.NewCalls("filestore", classify), turn: make(chan struct{}, 1)}
+	return &Store{dir: dir, disk: d, calls: backend.NewCalls("filestore", backend.NewLanes(0), classify), turn: make(chan struct{}, 1)}
 }
 
 // classify returns an error's kind and a hint. A file system refuses a call before it changes anything.

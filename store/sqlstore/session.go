@@ -157,6 +157,11 @@ func call[T any](ctx context.Context, s *Store, op, key string, do func(context.
 
 // once makes a call on the next free session.
 func (s *Store) once(ctx context.Context, do func(*sql.Conn) error) error {
+	leave, err := s.lanes.Enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return err

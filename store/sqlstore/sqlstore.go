@@ -65,15 +65,17 @@ const Table = "firn_registers"
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
+	lanes   backend.Lanes
 	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
 
-// New returns a store in db, which Close closes. It creates the table if it does not exist, and otherwise
-// writes nothing. The error is [store.ErrRefused] if the table of that name is not Firn's, or the session
-// is unfit; a later unfit session is refused at its first use. Over a database on another host the store
-// is also a [store.Clock] and [store.Examined].
+// New returns a store in db, which Close closes. Limit its connections before that (SetMaxOpenConns): the
+// store then keeps three of them for leases, if there are more. It creates the table if it does not
+// exist, and otherwise writes nothing. The error is [store.ErrRefused] if the table of that name is not
+// Firn's, or the session is unfit; a later unfit session is refused at its first use. Over a database on
+// another host the store is also a [store.Clock] and [store.Examined].
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
-	s := &Store{db: db, dialect: dialect}
+	s := &Store{db: db, dialect: dialect, lanes: backend.NewLanes(db.Stats().MaxOpenConnections)}
 	if _, err := call(ctx, s, opOpen, Table, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
 		schema, err := dialect.home(ctx, conn)
 		if err != nil {

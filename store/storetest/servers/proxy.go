@@ -17,9 +17,11 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	server  func(connection int) string // connections count from 0
-	count   int
+	count   int                         // since the latest Choose
+	number  int
 	conns   []net.Conn
 	refuses bool
+	silent  int // the connections before this one
 }
 
 // NewProxy starts a proxy before a server until the test ends. Forward copies a client's bytes to the
@@ -50,7 +52,9 @@ func (p *Proxy) join(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	p.mu.Lock()
 	address := p.server(p.count)
+	number := p.number
 	p.count++
+	p.number++
 	p.mu.Unlock()
 	server, err := net.Dial("tcp", address)
 	if err != nil {
@@ -65,10 +69,35 @@ func (p *Proxy) join(client net.Conn) {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(client, server) // it ends when either side does
+		_, _ = io.Copy(&side{p, number, client}, server) // it ends when either side does
 		_ = client.Close()
 	}()
-	p.forward(server, client)
+	p.forward(&side{p, number, server}, client)
+}
+
+// A side is one end of a connection. What is written to it is lost once the connection is silent.
+type side struct {
+	proxy  *Proxy
+	number int
+	io.Writer
+}
+
+func (s *side) Write(b []byte) (int, error) {
+	s.proxy.mu.Lock()
+	silent := s.number < s.proxy.silent
+	s.proxy.mu.Unlock()
+	if silent {
+		return len(b), nil
+	}
+	return s.Writer.Write(b)
+}
+
+// Silence loses whatever is sent on the present connections from now on, as a firewall that has
+// forgotten them does. New ones work.
+func (p *Proxy) Silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = p.number
 }
 
 // Cut ends all connections, with all data in flight: some requests never arrive, and some answers.

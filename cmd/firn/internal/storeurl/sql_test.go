@@ -444,3 +444,13 @@ func TestAMySQLServerMayHaveAnotherCharset(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 }
+
+// Each connection that a network has silently forgotten costs a holder one look, and newcomers wait
+// for few of these.
+func TestAHolderIsHeardAfterFewLooksWhenAllConnectionsFallSilent(t *testing.T) {
+	both(t, func(t *testing.T, d database) {
+		url := d.url(d.admin, d.fresh(t, "silent"))
+		proxy := servers.NewProxy(t, d.server.Addr(), nil)
+		storetest.FallSilent(t, opened(t, strings.Replace(url, d.server.Addr(), proxy.Addr(), 1)), proxy.Silence)
+	})
+}
