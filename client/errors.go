@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -47,26 +48,20 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.Server)
+	text := e.Server
 	if e.Status != 0 {
-		fmt.Fprintf(&b, ": %d", e.Status)
-		if e.Code == "" {
-			b.WriteString(strings.TrimSuffix(" "+http.StatusText(e.Status), " "))
-		} else {
-			b.WriteString(" " + e.Code)
-		}
+		text += strings.TrimSuffix(fmt.Sprintf(": %d %s", e.Status, cmp.Or(e.Code, http.StatusText(e.Status))), " ")
 	}
 	if e.Message != "" {
-		b.WriteString(": " + e.Message)
+		text += ": " + e.Message
 	}
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": %v", e.Err)
+		text += ": " + e.Err.Error()
 	}
 	if e.RetryAfter > 0 {
-		fmt.Fprintf(&b, " (again after %v)", e.RetryAfter)
+		text += fmt.Sprintf(" (again after %v)", e.RetryAfter)
 	}
-	return b.String()
+	return text
 }
 
 // Unwrap returns the error above that e matches, and e.Err.
@@ -98,11 +93,7 @@ func (e *Error) away() bool {
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	case http.StatusServiceUnavailable:
-		switch e.Code {
-		case "", "starting", "shutting_down", "too_many_connections":
-			return true
-		}
-		return false
+		return slices.Contains([]string{"", "starting", "shutting_down", "too_many_connections"}, e.Code)
 	case http.StatusOK: // it broke off
 		return !errors.Is(e.Err, errAnswer) && !errors.Is(e.Err, ErrKind)
 	default:

@@ -156,11 +156,8 @@ func (s *servers) refused(one *server, namespace string, err error) {
 // false to one caller only: most likely the answer is another refusal. The caller holds mu.
 func (one *server) refuses(namespace string, now time.Duration) bool {
 	r, ok := one.retries[namespace]
-	if !ok {
-		return false
-	}
-	if now < r.until {
-		return true
+	if !ok || now < r.until {
+		return ok
 	}
 	one.retries[namespace] = retry{r.tries + 1, now + maxBackoff}
 	return false

@@ -28,7 +28,8 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	return slot, nil
 }
 
-// A process that waits for a pinned worker reads its slot at random intervals between these.
+// A process that waits for a pinned worker reads its slot at random intervals between these, so that
+// many do not read at once.
 const (
 	minWaitLook = time.Second
 	maxWaitLook = 2 * time.Second

@@ -94,7 +94,8 @@ func (r *rules) late(h holding, m move, now firn.Tick) error {
 }
 
 // idle reports whether a worker may be claimed: its holder released it, or its fence has passed by
-// every clock in use, including that of a holder that was cut off.
+// every clock in use, including that of a holder that was cut off. So a claim that the store has
+// forgotten never lies above a fence that has not passed by its holder's clock.
 func (r *rules) idle(s Slot, now firn.Tick) bool {
 	return s.Fence < 0 || s.Fence < now-r.after(s)
 }
@@ -221,7 +222,7 @@ func (r *rules) outwaited(h holding, found *Slot, now firn.Tick, ask Ask) (move,
 func (r *rules) margin() time.Duration { return 4 * r.tolerance }
 
 // wait is how long a claim waits in a strict pool: the strict wait, and the error of this process's
-// clock.
+// clock, which holders do not know.
 func (r *rules) wait() time.Duration {
 	if r.strict == 0 {
 		return 0

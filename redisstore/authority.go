@@ -58,8 +58,8 @@ func runID(ctx context.Context, node *redis.Client) (string, error) {
 	return parseInfo(text)["run_id"], err
 }
 
-// askTimeout bounds how long all the others may take to answer: other answers hold no longer than
-// answerHolds.
+// askTimeout bounds how long all the others may take to answer. Unreachable ones stay silent, and the
+// answers of the rest are valid for no longer than answerHolds.
 const askTimeout = time.Second
 
 // askSentinels returns what the Sentinels of a URL object to about the server with a run id, see

@@ -60,7 +60,7 @@ var replies = []struct {
 var before = regexp.MustCompile(`^(ERR Error running script .*@user_script: ?\d+: -?)?(ERR )?`)
 
 // classify returns an error's kind and a hint. Errors that are not known to be refusals are
-// ErrUnavailable.
+// ErrUnavailable: the outcome of a write is then unknown.
 func classify(err error) (hint string, kind error) {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	var reply redis.Error

@@ -92,7 +92,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 			return examination{}, err
 		}
 	}
-	flush, binlog := is["innodb_flush_log_at_trx_commit"], is["sync_binlog"]
+	flush, binlog, galera := is["innodb_flush_log_at_trx_commit"], is["sync_binlog"], is["wsrep_provider_options"]
 	e := examination{
 		durable:  is["engine"] == "InnoDB" && flush == "1",
 		settings: "engine " + is["engine"] + ", innodb_flush_log_at_trx_commit " + flush,
@@ -102,10 +102,8 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		read:      is["select"] != "", insert: is["insert"] != "", update: is["update"] != "",
 		readOnly: is["read_only"] == "ON",
 		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // only MariaDB shows this to every account
+		splits:   strings.Contains(galera, "pc.ignore_sb = true") || strings.Contains(galera, "pc.ignore_quorum = true"),
 		replicas: mysqlReplicas(is),
-	}
-	for _, setting := range []string{"pc.ignore_sb = true", "pc.ignore_quorum = true"} {
-		e.splits = e.splits || strings.Contains(is["wsrep_provider_options"], setting)
 	}
 	if is["log_bin"] == "ON" {
 		e.settings += ", sync_binlog " + binlog

@@ -76,12 +76,12 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 // publishable table is neither unlogged, temporary nor foreign; a view, or a rule that writes to another
 // table instead, has no tableoid, which is an error); the life of the server, that is its timeline and
 // start; and whether it waits for a standby. Until its commit, it makes the server wait, and send the
-// warning that the wait was cut short.
+// warning that the wait was cut short, whatever the session's settings.
 const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid), pg_walfile_name(pg_current_wal_insert_lsn()), round(date_part('epoch', pg_postmaster_start_time())::numeric, 3)::text,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
 // swapPostgres treats a commit with a warning as unconfirmed: if a time-out or an operator cancels the
-// wait for standbys, perhaps none has the write. And a trigger that returns OLD makes the server report
+// wait for standbys, perhaps no standby has the write. And a trigger that returns OLD makes the server report
 // "UPDATE 1" although nothing changed.
 func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
 	s.dialect.seen(conn) // discards earlier warnings

@@ -182,13 +182,9 @@ func (s *Server) launch() error {
 		_ = s.cmd.Wait() // its output tells how it ended
 		close(exited)
 	}()
-	ready := s.kind.ready
-	if ready == nil {
-		ready = (*Server).answers
-	}
 	deadline := time.Now().Add(startTimeout)
 	for {
-		err := ready(s)
+		err := s.kind.ready(s)
 		if err == nil {
 			return nil
 		}
