@@ -59,20 +59,18 @@ func checkText(what, text string, most int) error {
 // With returns what both forms of a counter say. The error is a *[TakenError] if they differ.
 func (f Form) With(counter string, other Form) (Form, error) {
 	if f.Name != "" && other.Name != "" && f.Name != other.Name {
-		return f, &TakenError{Counter: counter, What: "form", Have: other.Name, Want: f.Name}
+		return Form{}, &TakenError{Counter: counter, What: "form", Have: other.Name, Want: f.Name}
 	}
 	f.Name = cmp.Or(f.Name, other.Name)
 	for key, have := range other.Keys {
 		if want, ok := f.Keys[key]; ok && want != have {
-			return f, &TakenError{Counter: counter, What: "key " + key, Have: have, Want: want}
+			return Form{}, &TakenError{Counter: counter, What: "key " + key, Have: have, Want: want}
 		}
 	}
-	if len(f.Keys) == 0 {
-		f.Keys = other.Keys
-	} else if len(other.Keys) > 0 {
-		f.Keys = maps.Clone(f.Keys)
-		maps.Copy(f.Keys, other.Keys)
-	}
+	all := map[string]string{}
+	maps.Copy(all, f.Keys)
+	maps.Copy(all, other.Keys)
+	f.Keys = all
 	return f, f.Check()
 }
 
