@@ -183,7 +183,7 @@ func TestACallWhoseContextHasEndedSendsNoRequest(t *testing.T) {
 }
 
 func TestTheClientReturnsToAServerThatServesAtLeastOneNamespace(t *testing.T) {
-	for code, want := range map[string]bool{"not_ready": true, "overloaded": true, "starting": false, "shutting_down": false, "too_many_connections": false} {
+	for code, want := range map[string]bool{"not_ready": true, "overloaded": true, "starting": false, "joining": true, "shutting_down": false, "too_many_connections": false} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := &fake{kind: "segment", next: 1}, &fake{kind: "segment", next: 1_000_000}
 			c := newClient(t, network{"a": a, "b": b}.config())

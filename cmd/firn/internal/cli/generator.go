@@ -69,11 +69,8 @@ func (f *generatorFlags) configOf(set settings.Namespace, stderr io.Writer) (lea
 	}
 	cfg, err := set.Lease()
 	cfg.PinnedAhead = f.pinnedAhead
-	switch {
-	case f.verbose:
-		cfg.Log = f.log(stderr)
-	case isTerminal(stderr):
-		cfg.Log = slog.New(&waiting{stderr}) // or nothing would be seen for seconds
+	if cfg.Log = f.log(stderr); cfg.Log == nil {
+		cfg.Log = slog.New(&waiting{stderr})
 	}
 	return cfg, err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/mattn/go-isatty"
 )
@@ -16,7 +17,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// waiting is a log for a waiting person: one line that says what the command waits for.
+// waiting is the log without --verbose: it says what the command waits for, and writes warnings. Otherwise nothing would be
+// seen for as long as a pool takes to be opened.
 type waiting struct{ out io.Writer }
 
 // Enabled implements [slog.Handler].
@@ -24,6 +26,9 @@ func (w *waiting) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements [slog.Handler].
 func (w *waiting) Handle(_ context.Context, r slog.Record) error {
+	if r.Level < slog.LevelWarn && !strings.Contains(r.Message, "waiting for") {
+		return nil
+	}
 	line := "firn: " + r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		line += fmt.Sprintf(", %s %v", a.Key, a.Value)

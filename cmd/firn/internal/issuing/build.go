@@ -25,16 +25,17 @@ type builder struct {
 
 func (b *builder) build(ctx context.Context, cfg settings.Config) error {
 	if len(cfg.Namespaces) == 0 {
-		return b.onFirstUse(ctx)
+		b.onFirstUse(ctx)
+		return nil
 	}
-	if err := b.openPools(ctx, cfg.Namespaces); err != nil {
+	if err := b.joinPools(ctx, cfg.Namespaces); err != nil {
 		return err
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		err := b.add(ctx, cfg, name)
 		if place := new(settings.PlaceError); err != nil && !errors.As(err, &place) {
-			err = fmt.Errorf("namespace %s: %w", name, err)
+			return errors.Join(append(errs, fmt.Errorf("namespace %s: %w", name, err))...) // the store may be away: do not wait for it again
 		}
 		errs = append(errs, err)
 	}
@@ -42,19 +43,13 @@ func (b *builder) build(ctx context.Context, cfg settings.Config) error {
 }
 
 // onFirstUse prepares for namespaces that are made on first use.
-func (b *builder) onFirstUse(ctx context.Context) error {
-	if p := b.old.dynamic; p != nil {
-		b.made.dynamic = p
-		b.made.pools[p.name] = p
-		return nil
-	}
-	p, err := b.service.open(ctx, b.service.base)
-	if err != nil {
-		return err
+func (b *builder) onFirstUse(ctx context.Context) {
+	p := b.old.dynamic
+	if p == nil {
+		p = b.service.join(ctx, "", b.service.base)
 	}
 	b.made.dynamic = p
 	b.made.pools[p.name] = p
-	return nil
 }
 
 func (b *builder) add(ctx context.Context, cfg settings.Config, name string) error {

@@ -1,37 +1,83 @@
 package issuing
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
 )
 
-// A pool is a leased generator that namespaces share.
+// A pool is a leased generator that namespaces share. It is joined in the background, which may take a while: the first
+// process of a pool waits for holders that the store may have forgotten.
 type pool struct {
 	name     string
 	settings lease.Config // that it was made from
 	pinned   bool
-	lease    *lease.Lease
 	layout   firn.Layout
 	clock    firn.ClockKind
+
+	lease  atomic.Pointer[lease.Lease] // nil until it is joined
+	cancel context.CancelFunc          // ends joining
+	ended  chan struct{}               // closed when joining has ended
+	err    error                       // why it failed; set before ended is closed
+}
+
+// held returns the pool's lease, or an error while the pool is being joined.
+func (p *pool) held() (*lease.Lease, error) {
+	if l := p.lease.Load(); l != nil {
+		return l, nil
+	}
+	f := failure.New(http.StatusServiceUnavailable, "joining",
+		"pool %s: the server is joining it: it waits for a worker. Namespaces of other kinds and pools may be served already", p.name)
+	f.Retry = time.Second
+	return nil, f
+}
+
+// joined waits until the pool is joined, or ctx ends.
+func (p *pool) joined(ctx context.Context) error {
+	select {
+	case <-p.ended:
+		return p.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// close ends joining, and gives the worker back.
+func (p *pool) close(ctx context.Context) error {
+	p.cancel()
+	select {
+	case <-p.ended:
+	case <-ctx.Done():
+		return fmt.Errorf("pool %s: end joining it: %w", p.name, context.Cause(ctx))
+	}
+	if l := p.lease.Load(); l != nil {
+		return l.Close(ctx)
+	}
+	return nil
 }
 
 // leased makes ids of a pool.
 type leased struct{ pool *pool }
 
 func (l leased) fill(ctx context.Context, ids []firn.ID) error {
-	_, err := l.pool.lease.Fill(ctx, ids)
+	held, err := l.pool.held()
+	if err == nil {
+		_, err = held.Fill(ctx, ids)
+	}
 	return err
 }
 
@@ -40,13 +86,17 @@ func (leased) close(context.Context) error { return nil } // the service closes 
 
 func (l leased) able() error {
 	p := l.pool
-	s := p.lease.State()
+	held, err := p.held()
+	if err != nil {
+		return err
+	}
+	s := held.State()
 	switch {
 	case s.Left < 0 && s.Fence >= p.layout.MaxTick():
 		return fmt.Errorf("pool %s: %w", p.name, &firn.TimeExhaustedError{Layout: p.layout, End: p.layout.End()})
 	case s.Left < 0:
 		return fmt.Errorf("pool %s: the fence of worker %d passed at %s and could not be moved", p.name, s.Worker, s.Until.Format(time.RFC3339Nano))
-	case s.Last != nil && p.lease.Generator().State().Last >= s.Fence:
+	case s.Last != nil && held.Generator().State().Last >= s.Fence:
 		// Ids that run ahead of the clock come to the fence before the clock does.
 		return fmt.Errorf("pool %s: the ids up to the fence of worker %d, %s, are used up, and it could not be moved",
 			p.name, s.Worker, s.Until.Format(time.RFC3339Nano))
@@ -54,38 +104,27 @@ func (l leased) able() error {
 	return nil
 }
 
-// poolsAtOnce bounds how many pools open at the same time: each may wait for seconds.
+// poolsAtOnce bounds how many pools are joined at the same time: each may wait for seconds.
 const poolsAtOnce = 32
 
-// openPools opens, concurrently, the pools that namespaces need and that are not open. One
-// failure cancels the others.
-func (b *builder) openPools(ctx context.Context, namespaces map[string]settings.Namespace) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(poolsAtOnce)
-	var mu sync.Mutex // guards b.made.pools, while there are several
-	asked := map[string]bool{}
+// joinPools begins to join the pools that namespaces need and that are not open.
+func (b *builder) joinPools(ctx context.Context, namespaces map[string]settings.Namespace) error {
 	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
 		set := namespaces[name]
-		if !set.Generated() || asked[set.PoolName()] {
+		if !set.Generated() || b.made.pools[set.PoolName()] != nil {
 			continue
 		}
-		asked[set.PoolName()] = true
-		group.Go(func() error {
-			p, err := b.openPool(ctx, set)
-			if err != nil {
-				return fmt.Errorf("namespace %s: %w", name, err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			b.made.pools[p.name] = p
-			return nil
-		})
+		p, err := b.pool(ctx, "namespace "+name+": ", set)
+		if err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+		b.made.pools[p.name] = p
 	}
-	return group.Wait()
+	return nil
 }
 
-// openPool returns the open pool of a namespace, or opens one.
-func (b *builder) openPool(ctx context.Context, set settings.Namespace) (*pool, error) {
+// pool returns the pool of a namespace: the one that is open, or one that it begins to join.
+func (b *builder) pool(ctx context.Context, who string, set settings.Namespace) (*pool, error) {
 	cfg, err := set.Lease()
 	if err != nil {
 		return nil, err
@@ -99,31 +138,73 @@ func (b *builder) openPool(ctx context.Context, set settings.Namespace) (*pool, 
 		return nil, fmt.Errorf("pool %s: settings of a pool with a fixed worker cannot change while it is in use: "+
 			"restart the server, or leave out worker", name)
 	}
-	return b.service.open(ctx, cfg)
+	return b.service.join(ctx, who, cfg), nil
 }
 
-// open takes a worker.
-func (s *Service) open(ctx context.Context, cfg lease.Config) (*pool, error) {
-	set := cfg
-	cfg.Store = s.store
-	name := cfg.Pool
-	if name == "" {
-		name = settings.DefaultPool
+// join begins to join a pool. Errors of joining begin with who.
+func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the pool is closed
+	p := &pool{
+		name: cmp.Or(cfg.Pool, settings.DefaultPool), settings: cfg, pinned: cfg.Pinned != nil,
+		layout: cmp.Or(cfg.Generator.Layout, firn.DefaultLayout()), clock: cfg.Generator.Clock,
+		cancel: cancel, ended: make(chan struct{}),
 	}
-	cfg.Log = s.log
-	l, err := lease.Open(ctx, cfg)
-	if err != nil {
-		return nil, err
+	cfg.Store, cfg.Log = s.store, s.log
+	go func() {
+		defer close(p.ended)
+		select {
+		case s.joining <- struct{}{}:
+			defer func() { <-s.joining }()
+		case <-ctx.Done():
+			p.err = context.Cause(ctx)
+			return
+		}
+		l, err := lease.Open(ctx, cfg)
+		if err != nil {
+			p.err = fmt.Errorf("%s%w", who, err)
+			return
+		}
+		p.lease.Store(l)
+	}()
+	return p
+}
+
+// joined waits until all pools are joined, one of them fails, or ctx ends.
+func (s *snapshot) joined(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, p := range s.pools {
+		group.Go(func() error { return p.joined(ctx) })
 	}
-	return &pool{
-		name: name, settings: set, pinned: cfg.Pinned != nil,
-		lease: l, layout: l.Generator().Layout(), clock: cfg.Generator.Clock,
-	}, nil
+	return group.Wait()
+}
+
+// servable waits until one namespace can be served, a pool fails, or ctx ends.
+func (s *snapshot) servable(ctx context.Context) error {
+	for _, ns := range s.namespaces {
+		if _, ok := ns.base.(leased); !ok {
+			return nil
+		}
+	}
+	if len(s.pools) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := make(chan error, len(s.pools))
+	for _, p := range s.pools {
+		go func() { first <- p.joined(ctx) }()
+	}
+	return <-first
 }
 
 func (p *pool) show(state *State) {
-	s := p.lease.State()
 	state.Pool, state.Layout, state.Clock = p.name, decode.Label(p.layout), p.clock.String()
+	held, err := p.held()
+	if err != nil {
+		state.err = err
+		return
+	}
+	s := held.State()
 	state.LeaseState = &LeaseState{
 		Worker: s.Worker, Fence: s.Fence, Until: s.Until, Left: s.Left.Seconds(), Renewals: s.Renewals, Losses: s.Losses,
 	}
@@ -131,8 +212,12 @@ func (p *pool) show(state *State) {
 }
 
 func (l leased) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {
+	held, err := l.pool.held()
+	if err != nil {
+		return to, err
+	}
 	for n > 0 {
-		run, err := l.pool.lease.Generator().Take(ctx, n)
+		run, err := held.Generator().Take(ctx, n)
 		if err != nil {
 			return to, err
 		}

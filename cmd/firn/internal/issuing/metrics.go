@@ -85,7 +85,11 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	gauge(descReady, ready)
 	now := c.service.now.Load()
 	for _, p := range now.pools {
-		s := p.lease.State()
+		held, err := p.held()
+		if err != nil {
+			continue // no worker yet
+		}
+		s := held.State()
 		gauge(descWorker, float64(s.Worker), p.name)
 		gauge(descFence, s.Left.Seconds(), p.name)
 		counter(descRenewals, s.Renewals, p.name)

@@ -49,7 +49,7 @@ type Config struct {
 	Monotonic func() time.Duration
 }
 
-// Service issues ids. Its methods may be called concurrently. Make one with [Open].
+// Service issues ids. Its methods may be called concurrently. Make one with [Open] or [Start].
 type Service struct {
 	store   store.Store
 	log     *slog.Logger
@@ -59,6 +59,7 @@ type Service struct {
 	audit   *access.Audit
 	clock   func() time.Duration
 	room    *room
+	joining chan struct{} // holds a value for each pool that is being joined: at most poolsAtOnce
 
 	applying sync.Mutex // held while settings are applied, which may take long; locked before mu
 	closed   bool       // guarded by applying
@@ -78,17 +79,30 @@ type snapshot struct {
 	generation uint64 // grows with every change
 }
 
-// Open takes a worker for every pool that the settings name. Close gives them back.
+// Open is [Start], but waits until all pools are joined.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
+	s, err := Start(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Joined(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Start joins the pools that the settings name, and returns as soon as one namespace can be served. Requests to namespaces
+// of pools that are still being joined fail with 503; [Service.Joined] waits for these pools. Close gives the workers back.
+func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Monotonic == nil {
 		cfg.Monotonic = firn.SystemTime().Monotonic
 	}
 	if cfg.Audit == nil {
 		cfg.Audit = access.NewAudit(cfg.Log, cfg.Monotonic)
 	}
-	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, clock: cfg.Monotonic, room: newRoom()}
+	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, clock: cfg.Monotonic, room: newRoom(), joining: make(chan struct{}, poolsAtOnce)}
 	s.now.Store(&snapshot{})
-	if err := s.Apply(ctx, cfg.Settings); err != nil {
+	if err := s.apply(ctx, cfg.Settings, (*snapshot).servable); err != nil {
 		return nil, err
 	}
 	cfg.Registry.MustRegister(collector{s})
@@ -100,6 +114,14 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 // while serving. After an error the old settings stay in force. The context bounds how long
 // it waits for workers.
 func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
+	return s.apply(ctx, cfg, (*snapshot).joined)
+}
+
+// Joined waits until all pools are joined. An error means that one of them could not be.
+func (s *Service) Joined(ctx context.Context) error { return s.now.Load().joined(ctx) }
+
+// apply is Apply that waits for the new snapshot with ready.
+func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*snapshot, context.Context) error) error {
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	if s.closed {
@@ -116,7 +138,11 @@ func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 	if who := cfg.Access(); old.access == nil || !reflect.DeepEqual(who, old.access.Config()) {
 		b.made.access = access.NewBook(who, old.access, s.clock)
 	}
-	if err := b.build(ctx, cfg); err != nil {
+	err := b.build(ctx, cfg)
+	if err == nil {
+		err = ready(b.made, ctx)
+	}
+	if err != nil {
 		return errors.Join(err, s.release(b.made, old))
 	}
 	if err := s.release(s.install(&b), b.made); err != nil {
@@ -160,7 +186,7 @@ func (s *Service) release(from, kept *snapshot) error {
 	}
 	for _, p := range from.pools {
 		if !pools[p] {
-			together.do(ctx, p.lease.Close)
+			together.do(ctx, p.close)
 		}
 	}
 	return together.wait()

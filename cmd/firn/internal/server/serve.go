@@ -52,8 +52,8 @@ type front struct {
 	}
 }
 
-// Start serves at once: until the server has its workers, for which it may have to wait,
-// it answers that it is starting. Then it calls opened. It calls the function that opened
+// Start serves at once: until one namespace can be served it answers that it is starting, and until
+// all pools are joined, their namespaces answer that. Then it calls opened. It calls the function that opened
 // returned after the last request and before it gives the workers back. Start returns as
 // [Server.Serve] does, with the server and the listeners closed.
 func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (ending func())) error {
@@ -138,14 +138,23 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		begin(front{"resp", bounded, s.resp})
 		running++
 	}
-	opened()
+	joined := s.service.Joined(ctx)
+	switch {
+	case ctx.Err() != nil:
+		s.log.Info("shut down while joining pools")
+		joined = nil
+	case joined != nil:
+		stop()
+	default:
+		opened()
+	}
 	<-ctx.Done()
 	s.lingering.Store(true)
 	s.log.Info("shutdown requested: no longer ready, still serving", "for", s.timeouts.linger)
 	s.service.Drain()
 	s.linger(taking, s.timeouts.linger)
 	s.log.Info("shutting down: no new connections; waiting for requests in flight")
-	var errs []error
+	errs := []error{joined}
 	for _, d := range limiters {
 		errs = append(errs, d.stopAccepting())
 	}

@@ -91,7 +91,11 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.open(ctx, c); err != nil {
+	err = s.open(ctx, c)
+	if err == nil {
+		err = s.service.Joined(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -127,14 +131,14 @@ func prepare(c Config) (*Server, error) {
 	return s, nil
 }
 
-// open takes the workers; from then on the server issues. After an error the caller must
-// close the server.
+// open returns once one namespace can be served; from then on the server issues. After an error the
+// caller must close the server.
 func (s *Server) open(ctx context.Context, c Config) (err error) {
 	if c.Traces == nil {
 		c.Traces = telemetry.Off()
 	}
 	watched := telemetry.Watch(c.Store, s.registry, c.Traces.Tracer())
-	s.service, err = issuing.Open(ctx, issuing.Config{
+	s.service, err = issuing.Start(ctx, issuing.Config{
 		Settings: c.Settings, Base: c.Base, Store: watched,
 		Log: s.log, Registry: s.registry, Audit: s.audit, Traced: c.Traces.On(),
 	})

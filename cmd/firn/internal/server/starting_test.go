@@ -18,35 +18,40 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// A slowStore answers once the gate is open.
+// A slowStore answers once the gate is open. With a prefix, only its keys wait.
 type slowStore struct {
 	store.Store
-	gate chan struct{}
-	err  error
+	prefix string
+	gate   chan struct{}
+	err    error
 }
 
 // Embedded: a new pool does not wait for earlier holders.
 func (s *slowStore) Embedded() bool { return true }
 
 func (s *slowStore) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	if err := s.wait(ctx); err != nil {
+	if err := s.wait(ctx, prefix); err != nil {
 		return nil, err
 	}
 	return s.Store.List(ctx, prefix)
 }
 
 func (s *slowStore) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := s.wait(ctx); err != nil {
+	if err := s.wait(ctx, key); err != nil {
 		return store.Entry{}, err
 	}
 	return s.Store.Get(ctx, key)
 }
 
-func (s *slowStore) wait(ctx context.Context) error {
+func (s *slowStore) wait(ctx context.Context, key string) error {
+	if !strings.HasPrefix(key, s.prefix) {
+		return nil
+	}
 	select {
 	case <-s.gate:
 		return s.err
@@ -115,6 +120,119 @@ func TestAStartingServerAnswersThatItIsStarting(t *testing.T) {
 	}
 	stop()
 	<-ending
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// mixed has namespaces of a pool and others.
+const mixed = "namespaces: {orders: {pool: slow}, fast: {pool: fast}, items: {kind: segment}, txn: {kind: sequence}, key: {kind: uuid}}\n"
+
+// startMixed starts a server that cannot join its pool "slow" before the gate opens.
+func startMixed(t *testing.T, slow *slowStore) (on server.Listeners, opened chan struct{}, stop func(), ended chan error) {
+	t.Helper()
+	cfg, err := settings.Parse("firn.yaml", []byte(mixed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow.Store, slow.prefix, slow.gate = memstore.New(nil), "firn/slow/", make(chan struct{})
+	on = server.Listeners{HTTP: listen(t), RESP: listen(t)}
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	opened, ended = make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- server.Start(ctx, server.Config{Settings: cfg, Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) func() {
+			close(opened)
+			return func() {}
+		})
+	}()
+	return on, opened, stop, ended
+}
+
+// whileServing asks until the server no longer answers that it is starting.
+func whileServing(t *testing.T, url string) answer {
+	t.Helper()
+	for {
+		a := fetch(t, fresh(t), url)
+		if !strings.Contains(a.body, `"code":"starting"`) {
+			return a
+		}
+	}
+}
+
+func TestOtherNamespacesAreServedWhileAPoolIsJoined(t *testing.T) {
+	slow := &slowStore{}
+	on, opened, stop, ended := startMixed(t, slow)
+	at := "http://" + on.HTTP.Addr().String()
+	for _, name := range []string{"items", "txn", "key"} {
+		if a := whileServing(t, at+"/v1/ids/"+name); a.status != 200 {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	a := whileServing(t, at+"/v1/ids/orders")
+	if a.status != 503 || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, `"code":"joining"`) || !strings.Contains(a.body, "pool slow: the server is joining it") {
+		t.Errorf("orders: %d %s %v", a.status, a.body, a.header)
+	}
+	if a := whileServing(t, at+"/readyz"); a.status != 200 {
+		t.Errorf("readyz: %d %s", a.status, a.body)
+	}
+	if a := whileServing(t, at+"/readyz?namespace=orders"); a.status != 503 {
+		t.Errorf("readyz of orders: %d %s", a.status, a.body)
+	}
+	if a := whileServing(t, at+"/v1/namespaces/orders"); a.status != 200 || !strings.Contains(a.body, "joining") {
+		t.Errorf("the state of orders: %d %s", a.status, a.body)
+	}
+	if a := whileServing(t, at+"/metrics"); a.status != 200 || !strings.Contains(a.body, `firn_namespace_ready{namespace="orders"} 0`) || strings.Contains(a.body, `firn_lease_worker{pool="slow"}`) {
+		t.Errorf("metrics: %d %s", a.status, a.body)
+	}
+	c := dial(t, on.RESP.Addr().String())
+	if got := say(t, c, "INCR orders"); !strings.HasPrefix(got, "-TRYAGAIN joining: pool slow") {
+		t.Errorf("INCR orders: %s", got)
+	}
+	if got := say(t, c, "INCR items"); !strings.HasPrefix(got, ":") {
+		t.Errorf("INCR items: %s", got)
+	}
+	select {
+	case <-opened:
+		t.Error("opened before the pool was joined")
+	default:
+	}
+	close(slow.gate)
+	<-opened
+	for _, name := range []string{"orders", "fast"} {
+		if a := whileServing(t, at+"/v1/ids/"+name); a.status != 200 {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServerWhosePoolCannotBeJoinedEnds(t *testing.T) {
+	slow := &slowStore{err: errors.New("the store is on fire")}
+	on, opened, _, ended := startMixed(t, slow)
+	if a := whileServing(t, "http://"+on.HTTP.Addr().String()+"/v1/ids/items"); a.status != 200 {
+		t.Errorf("items: %d %s", a.status, a.body)
+	}
+	close(slow.gate)
+	if err := <-ended; !errors.Is(err, slow.err) || !strings.Contains(err.Error(), "namespace orders: ") {
+		t.Error(err)
+	}
+	select {
+	case <-opened:
+		t.Error("opened")
+	default:
+	}
+}
+
+func TestAShutdownWhileAPoolIsJoinedEndsTheServer(t *testing.T) {
+	on, _, stop, ended := startMixed(t, &slowStore{})
+	if a := whileServing(t, "http://"+on.HTTP.Addr().String()+"/v1/ids/items"); a.status != 200 {
+		t.Errorf("items: %d %s", a.status, a.body)
+	}
+	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
