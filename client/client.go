@@ -10,10 +10,9 @@
 //	...
 //	id, err := orders.Next(ctx)
 //
-// [Namespace.Next] takes an id from a buffer: tens of nanoseconds, no allocation, no request. The
-// client fills the buffer in the background, with one request at a time, to a size that follows the
-// demand: its ids last for [Buffer.Target]. If all servers are down for longer, callers wait; after
-// [Config.Wait] they fail.
+// [Namespace.Next] takes an id from a buffer: tens of nanoseconds, no allocation, no request. The client
+// fills the buffer in the background, with one request at a time, sized by the demand to last for
+// [Buffer.Target]. If all servers are down for longer, callers wait; after [Config.Wait] they fail.
 //
 // All servers use one store and are equal. The client puts them in a random order and asks the first.
 // It leaves a server that fails, and returns to it when it answers again.
@@ -31,8 +30,7 @@
 // # When not to use it
 //
 // A Go program that can reach the store needs no server: it makes ids itself, with packages lease and
-// segment. A program that wants few ids, each made at the moment of the call, can use Fetch, or plain
-// HTTP.
+// segment. A program that wants few ids, each made when called for, can use Fetch, or plain HTTP.
 package client
 
 // The files in layers, each calling only later ones: client, namespace, source (fills a buffer), pass (asks
@@ -80,8 +78,7 @@ func (c *Client) IDs(name string) (*Namespace[firn.ID], error) {
 	return open(c, c.numbers, name, numbers)
 }
 
-// Texts is like IDs, for ids of any kind as text: serial, number, uuid, objectid, with a prefix, and
-// numbers.
+// Texts is like IDs, for ids of any kind as text: serial, number, uuid, objectid, prefixed, and numbers.
 func (c *Client) Texts(name string) (*Namespace[string], error) {
 	return open(c, c.texts, name, texts)
 }

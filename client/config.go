@@ -24,8 +24,7 @@ type Config struct {
 	// Servers are the addresses of 1 to 64 servers over one store, as "http://10.0.0.1:7070" or
 	// "https://ids.example.org/firn". Redirects are not followed.
 	Servers []string
-	// Token is sent to these servers, as Bearer. Over http, others can read it on the
-	// way. Default: no token.
+	// Token is sent to these servers, as Bearer. Over http, others can read it. Default: no token.
 	Token string
 	// TLS is for https addresses. It cannot be combined with HTTP. Default: the system's authorities.
 	TLS *tls.Config
@@ -56,8 +55,7 @@ type Config struct {
 
 // A Buffer is the settings of a namespace's buffer.
 type Buffer struct {
-	// Min and Max bound how many ids it holds, 1 to 1,048,576; Min is at most Max. Defaults: 100 and
-	// 100,000.
+	// Min and Max bound its ids, 1 to 1,048,576; Min is at most Max. Defaults: 100 and 100,000.
 	Min, Max int
 	// Target is how long the buffered ids should last at the recent demand. The buffer is refilled when
 	// a quarter is used up, so all servers may be away for three quarters of Target. With a longer
@@ -82,8 +80,7 @@ type Hooks struct {
 	Request func(Request)
 	// Server is called when a server is left (err says why) and when it is back (err is nil).
 	Server func(server string, err error)
-	// Waited is called when a call of Next or Fill that found too few ids in the buffer has ended, with
-	// its error.
+	// Waited is called with the error of a call of Next or Fill that found too few buffered ids.
 	Waited func(namespace string, waited time.Duration, err error)
 }
 

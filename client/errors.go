@@ -23,8 +23,7 @@ var (
 	ErrKind = errors.New("unsupported kind")
 	// ErrLimited: the servers limit the rate (429). [Error.RetryAfter] says how long.
 	ErrLimited = errors.New("rate limited")
-	// ErrUnavailable: no server gave ids in the time that the call may wait. The error includes every
-	// server's [Error].
+	// ErrUnavailable: no server gave ids in time. The error includes every server's [Error].
 	ErrUnavailable = errors.New("servers unavailable")
 )
 

@@ -262,8 +262,7 @@ func (s *servers) doubt(one *server) {
 }
 
 // probe asks whether a server is present. Every answer that is not a server failure counts: the server
-// may hide its readiness from this client, and one that is not ready because of one pool still has ids
-// of others.
+// may hide its readiness, and one that is not ready because of one pool still has ids of others.
 func (s *servers) probe(one *server) error {
 	ctx, cancel := context.WithTimeoutCause(s.life, s.cfg.Timeout, noAnswer(s.cfg.Timeout))
 	defer cancel()
@@ -283,8 +282,7 @@ const (
 )
 
 // backoff returns how long to wait after a number of failures in a row, at least one: no shorter than
-// the server asks for; but a server that fails may ask for maxBackoff at most, since others may recover
-// before.
+// the server asks for; but a failing server may ask for maxBackoff at most, as others may recover.
 func (s *servers) backoff(failures int, err error) time.Duration {
 	d := min(minBackoff<<min(max(failures, 1)-1, 16), maxBackoff)
 	d = d/2 + time.Duration(s.cfg.Random()%uint64(d))
@@ -299,8 +297,7 @@ func (s *servers) backoff(failures int, err error) time.Duration {
 	}
 }
 
-// noAnswer is the cause of a request that took too long. It matches no context's end: the caller's has
-// not ended.
+// noAnswer is the cause of a request that took too long. It matches no context's end.
 func noAnswer(d time.Duration) error {
 	return fmt.Errorf("no answer within %v", d)
 }

@@ -20,8 +20,7 @@ const (
 	// maxBatch is the most ids that one request asks for: a server's default limit. If a server allows
 	// fewer, the client asks it for fewer.
 	maxBatch = 100_000
-	// maxSkips bounds the requests in a row that skip ids of a segment; maxGap bounds the ids worth
-	// skipping in all.
+	// maxSkips bounds the requests in a row that skip ids of a segment; maxGap bounds these ids.
 	maxSkips = 10
 	maxGap   = 100_000_000
 )

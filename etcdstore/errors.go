@@ -12,8 +12,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// answers maps etcd's errors to kinds and hints. ErrRefused is only for errors found before a write is
-// proposed.
+// answers maps etcd's errors to kinds and hints. ErrRefused: found before a write is proposed.
 var answers = []struct {
 	err, kind error
 	hint      string

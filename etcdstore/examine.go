@@ -17,8 +17,7 @@ import (
 // probes is how many connections are asked for their cluster: a name may lead to several clusters.
 const probes = 8
 
-// Examine implements [store.Examined]: voting members, clusters behind one name, alarms, versions that
-// lose data.
+// Examine implements [store.Examined]: voters, clusters behind a name, alarms, bad versions.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	members, err := backend.Do(ctx, s.calls, "examine", s.prefix, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
 		return s.client.MemberList(ctx)

@@ -11,8 +11,7 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// How a lease takes another worker, after a loss or for the policy switch, and releases the ones it
-// left.
+// How a lease takes another worker, after a loss or for the policy switch, and releases those left.
 
 // takeOther replaces a lost worker. Until it succeeds the generator continues up to its fence:
 // these ticks stay its own unless the store has granted them again.
@@ -44,9 +43,8 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 }
 
-// halt stops the generator if another process may have been granted the same ticks. It releases the
-// lost worker, so that its next grant begins above the ticks used here. If that fails, the next turn
-// finds the same loss.
+// halt stops the generator if another process may have been granted the same ticks. It releases the lost
+// worker, so that its next grant begins above the ticks used here. If not, the next turn tries.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {
 		return
@@ -168,8 +166,7 @@ type pendingRelease struct {
 	last  firn.Tick
 }
 
-// pendingReleases empties the list of workers left, and returns those not held again. The caller holds
-// mu.
+// pendingReleases empties the list of workers left, and returns those not held again. It needs mu.
 func (l *Lease) pendingReleases() []pendingRelease {
 	due := slices.DeleteFunc(l.left, func(p pendingRelease) bool {
 		_, again := l.spare[p.grant.Worker]
@@ -188,8 +185,7 @@ func (l *Lease) release(ctx context.Context, p pendingRelease) error {
 	return nil
 }
 
-// giveBack releases the workers left. It retries a failed release each turn until the fence has passed;
-// Close retries once more.
+// giveBack releases the workers left. It retries each turn until the fence has passed, and Close once.
 func (l *Lease) giveBack(ctx context.Context) {
 	l.mu.Lock()
 	due := l.pendingReleases()

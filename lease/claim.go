@@ -169,8 +169,7 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 	if err != nil {
 		return h, err
 	}
-	// By the checked clock: if the wall clock was stepped, the fence could lie further ahead than
-	// newcomers wait.
+	// By the checked clock: a stepped one could put the fence further ahead than newcomers wait.
 	now := tickOf(s.cfg.Generator.Layout, s.wall(here))
 	reg.Forget()
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {

@@ -231,10 +231,9 @@ func (r *rules) wait() time.Duration {
 }
 
 // reach is how far ahead of the clock a fence may lie in a strict pool, in ticks. Let S be the strict
-// wait, W and L a holder's window and lead, and e its tolerance. A forgotten fence is at most T1 + e +
-// W + L by the clock of one server. A newcomer starts at T2 + S or later by that of another server,
-// which may be 2e behind. So W + L must be at most S - 3e, less a unit each for rounding; another e is
-// a reserve.
+// wait, W and L a holder's window and lead, and e its tolerance. A forgotten fence is at most T1 + e + W
+// + L by the clock of one server. A newcomer starts at T2 + S or later by that of another server, which
+// may be 2e behind. So W + L must be at most S - 3e, less a unit each for rounding; e more is a reserve.
 func (r *rules) reach() firn.Tick { return max(r.ticks(r.strict-r.margin())-2, 0) }
 
 // bounded limits a fence to the reach. A generator that runs further ahead waits there.

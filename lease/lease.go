@@ -42,9 +42,8 @@ type Config struct {
 	// Pool is its name. Default: "default".
 	Pool string
 
-	// Generator configures how ids are made. Its Layout must be the same for all members of the
-	// pool, and workers are taken under its Datacenter. Switch and Retired must be empty: the lease
-	// sets them.
+	// Generator configures how ids are made. Its Layout must be the same for all members of the pool,
+	// and workers are taken under its Datacenter. Leave out Switch and Retired.
 	Generator firn.Config
 
 	// Window is how far ahead the fence is kept. The store may be unavailable that long unnoticed. A
@@ -96,8 +95,7 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// A Lease is a generator whose worker is kept in the background. Its methods may be called
-// concurrently.
+// A Lease is a generator whose worker is kept in the background. Calls may be concurrent.
 type Lease struct {
 	source Source
 	gen    *firn.Generator
@@ -131,8 +129,7 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	return keep(ctx, source, cfg)
 }
 
-// Check returns the mistakes that [Open] would find before its first call of the store, with or without
-// one.
+// Check returns the mistakes that [Open] would find before its first call of a store, if there is one.
 func (cfg Config) Check() error {
 	source, err := newSlots(cfg)
 	if err == nil {
@@ -141,8 +138,7 @@ func (cfg Config) Check() error {
 	return err
 }
 
-// Keep is [Open] over any source of workers, which knows its own pool: the settings of one are refused
-// here.
+// Keep is [Open] over any source of workers. It refuses settings of a pool: the source knows its own.
 func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	for i, given := range reflect.VisibleFields(reflect.TypeOf(cfg)) {
 		if !slices.Contains([]string{"Generator", "Window", "Look", "Log"}, given.Name) && !reflect.ValueOf(cfg).Field(i).IsZero() {

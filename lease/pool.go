@@ -118,8 +118,7 @@ func (r *rules) unreleased(p Pool, now firn.Tick) (latest firn.Tick, allPassed b
 }
 
 // confirmedIn returns what the record should be, given the life of the store that confirmed it, and
-// whether it is right already. A pool is open only in the life that it names; a new pool learns its
-// life.
+// whether it is right already. A pool is open only in the life that it names.
 func (r *rules) confirmedIn(record Pool, life string) (Pool, bool) {
 	if record.Life != nil && *record.Life == life {
 		return record, true
@@ -129,13 +128,11 @@ func (r *rules) confirmedIn(record Pool, life string) (Pool, bool) {
 	return record, false
 }
 
-// fewOldest: newcomers choose at random from this many slots, those idle longest, and so seldom the
-// same one.
+// fewOldest: newcomers choose at random from this many slots idle longest, and so seldom the same.
 const fewOldest = 8
 
-// reuseAbove is the number of slots from which idle slots are preferred to workers never used.
-// Otherwise a pool with short-lived holders would gain a slot per process, and every newcomer reads all
-// slots.
+// reuseAbove is the number of slots from which idle slots are preferred to workers never used. Otherwise
+// each short-lived process would add one, and every newcomer reads all slots.
 const reuseAbove = 4096
 
 // choose picks the slot to claim. Ok is false when every worker is held at tick now.

@@ -126,8 +126,7 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	return p, err
 }
 
-// readPool parses a pool's entries, in the order of their keys. Without a pool record there are no
-// slots.
+// readPool parses a pool's entries, in the order of their keys. Without a pool record it has no slots.
 func readPool(name string, entries []store.Entry) (Pool, error) {
 	p := Pool{Name: name}
 	for _, e := range entries {

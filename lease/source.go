@@ -36,8 +36,7 @@ type Source interface {
 }
 
 // Fixed is a [Source] of one number, which no other process may use. It has no fence: a restart repeats
-// no id under the conditions of [firn.New]. A Virtual clock without a bound, or with From, does not
-// meet them.
+// no id under the conditions of [firn.New]. A Virtual clock without a bound, or with From, breaks these.
 type Fixed int64
 
 // Acquire grants the worker from ask.From on, for ever.
@@ -91,8 +90,7 @@ func (a Ask) at(now firn.Tick, layout firn.Layout) Ask {
 	return Ask{Now: now, From: min(a.From+max(now-a.Now, 0), layout.MaxTick()), Window: a.Window}
 }
 
-// newAsk returns the ask for another worker: ticks at or after from that no earlier run on this
-// clock can have used.
+// newAsk returns the ask for another worker: ticks from a tick on that no earlier run can have used.
 func (l *Lease) newAsk(from firn.Tick) Ask {
 	g := &l.cfg.Generator
 	wall := g.Time.Wall() // read once: the process may be paused between two readings

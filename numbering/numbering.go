@@ -11,8 +11,7 @@
 // number in it, so the period changes for all processes at once: when the first of them finds that a new
 // one has begun. After that no process issues a number of the old period, whatever its clock shows.
 //
-// The store keeps the template with the counter: a process with another template is refused with
-// [store.ErrTaken].
+// The store keeps the template with the counter: another template is refused with [store.ErrTaken].
 //
 // Numbers are unique and increase. A failed call may leave a gap, and each call asks the store. Do not
 // use it where the law forbids gaps, where numbers must not show how many were issued (see package
@@ -66,8 +65,7 @@ type Config struct {
 	Clock store.Clock
 }
 
-// A Format makes and reads business numbers. Make one with [New]; its methods may be called
-// concurrently.
+// A Format makes and reads business numbers. Make one with [New]. Calls may be concurrent.
 type Format struct {
 	cfg    Config
 	pieces []piece
@@ -204,8 +202,7 @@ func (f *Format) there(ctx context.Context) (time.Time, error) {
 	return at, err
 }
 
-// wall reads the wall clock without its monotonic part, by which Time.Sub would not show that the clock
-// was set.
+// wall reads the wall clock without its monotonic part, which would hide that the clock was set.
 func (f *Format) wall() time.Time { return f.cfg.Time.Wall().Round(0) }
 
 // A comparison of the wall clock with the store's, and when it was made.

@@ -135,8 +135,7 @@ func parseDate(text string) (pieces []piece, periods []period, ok bool) {
 	return pieces, periods, len(periods) > 0
 }
 
-// number numbers the periods so that later ones have greater numbers: 20261121 for a day, 202611 for a
-// month, 2026 for a year.
+// number numbers the periods in order: 20261121 for a day, 202611 for a month, 2026 for a year.
 func (p period) number(y, m, d int64) int64 {
 	return [...]int64{0, y, y*100 + m, y*10_000 + m*100 + d}[p]
 }

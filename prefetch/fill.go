@@ -62,8 +62,7 @@ func (b *Buffer[T]) room() (room int, idle <-chan struct{}) {
 	return 0, b.idle
 }
 
-// ask calls the source once and checks that it keeps its contract. Ids that come with an error are used
-// too.
+// ask calls the source once and checks that it keeps its contract. It uses ids that come with an error.
 func (b *Buffer[T]) ask(ctx context.Context, dst []T) (int, error) {
 	n, err := b.cfg.Source.Fill(ctx, dst)
 	switch {
@@ -75,8 +74,7 @@ func (b *Buffer[T]) ask(ctx context.Context, dst []T) (int, error) {
 	return n, err
 }
 
-// put stores the ids that the source made, and reports whether there are any. Partly: fewer than
-// requested.
+// put stores the ids that the source made, and reports whether there are any. Partly: too few.
 func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,8 +101,7 @@ func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 	return true
 }
 
-// backOff waits after a failure before the source is called again. An error means that the buffer is
-// closed.
+// backOff waits after a failure before the source is called again. Error: the buffer is closed.
 func (b *Buffer[T]) backOff(ctx context.Context, failures int) error {
 	d := b.cfg.Pause
 	if d == 0 {

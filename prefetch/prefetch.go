@@ -121,8 +121,7 @@ type State struct {
 	Err      error         // of the latest attempt to fill, nil if it filled
 }
 
-// New returns a buffer that starts filling at once. Close stops it. The error names every invalid
-// setting.
+// New returns a buffer that fills at once, until Close. The error names every invalid setting.
 func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err

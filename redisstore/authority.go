@@ -149,8 +149,7 @@ func (s *Store) place(ctx context.Context, node *redis.Client) (id string, slot 
 	return id, slot, err
 }
 
-// askMember returns nil if a server of a cluster says that the one with that id has the slot, or says
-// nothing.
+// askMember returns nil if a server of a cluster names that id for the slot, or does not answer.
 func askMember(ctx context.Context, member *redis.Client, id string, slot int64) error {
 	slots, err := member.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
 	if err != nil {

@@ -95,8 +95,7 @@ func (s *Store) count(ctx context.Context) (there Replicas, err error) {
 }
 
 // answerHolds is how long, by the server's clock, a number may still be set after Sentinels or cluster
-// agreed: a server that is stopped with the request in flight, and replaced meanwhile, must not execute
-// it later.
+// agreed: a server that is stopped with the request in flight, and replaced, must not execute it later.
 const answerHolds = 3 * time.Second
 
 // MaxReplicas bounds how many replicas a write can wait for.

@@ -10,8 +10,7 @@ import (
 var (
 	// ErrNotFound: the key does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: not applied, because the key has another revision or others wrote it at the same
-	// time.
+	// ErrConflict: not applied, as the key has another revision or others wrote it meanwhile.
 	ErrConflict = errors.New("conflict")
 	// ErrRefused: not applied, and a retry would not help: no permission, read-only, out of bounds,
 	// foreign content.

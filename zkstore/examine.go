@@ -84,8 +84,7 @@ const (
 	forgets    = "3.9.3"      // the version that has ZOOKEEPER-4925
 )
 
-// ask asks a server for its mode (leader, follower, standalone, ...) and its version, with more after a
-// dash.
+// ask asks a server for its mode (leader, follower, standalone, ...) and version, with a suffix.
 func ask(ctx context.Context, server string) (mode, version string, err error) {
 	dialer := net.Dialer{Timeout: askTimeout}
 	c, err := dialer.DialContext(ctx, "tcp", server)

@@ -160,8 +160,7 @@ func (w *walk) below(ctx context.Context, level string) {
 	}
 }
 
-// onlyMarker reports whether a znode has no children except its marker, created in the same transaction
-// as the data.
+// onlyMarker reports whether a znode has no children except its marker, made together with the data.
 func onlyMarker(stat *zk.Stat) bool {
 	return stat.NumChildren == 0 || stat.NumChildren == 1 && stat.DataLength > 0 && stat.Pzxid == stat.Mzxid
 }

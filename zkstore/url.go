@@ -41,8 +41,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	return s, nil
 }
 
-// classify returns an error's kind and a hint. ErrRefused is only for errors the server finds before
-// it writes.
+// classify returns an error's kind and a hint. ErrRefused: found before the server writes.
 func classify(err error) (hint string, kind error) {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):

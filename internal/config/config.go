@@ -11,8 +11,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Fill sets the defaults of fields that are not set: the system's time, math/rand/v2, and a log that
-// discards everything.
+// Fill sets the defaults of unset fields: the system's time, math/rand/v2, a log that discards all.
 func Fill(time *firn.TimeSource, random *func() uint64, log **slog.Logger) {
 	*time = cmp.Or(*time, firn.SystemTime())
 	*log = cmp.Or(*log, slog.New(slog.DiscardHandler))

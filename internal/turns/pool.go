@@ -39,8 +39,7 @@ func (p *Pool) Go(job func()) bool {
 	return true
 }
 
-// Close drops the jobs that have not begun and refuses new ones. It returns false if the pool was
-// already closed.
+// Close drops the jobs that have not begun and refuses new ones. False: it was already closed.
 func (p *Pool) Close() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,8 +29,7 @@ type disk interface {
 	unlock()
 	// life names the life of the store.
 	life() (string, error)
-	// counts returns the minimum number of writes made to each family. Text written by setCounts is not
-	// synced, and may be lost.
+	// counts returns the least number of writes made to each family. SetCounts does not sync.
 	counts() (map[string]uint64, error)
 	setCounts(map[string]uint64) error
 

@@ -47,8 +47,7 @@ func Home() (string, error) {
 	return dir, nil
 }
 
-// InContainer reports whether this process seems to run in a container, whose files other containers
-// cannot see.
+// InContainer reports whether this process seems to run in a container, whose files others cannot see.
 func InContainer() bool {
 	return os.Getenv("container") != "" || exists("/.dockerenv") || exists("/run/.containerenv")
 }

@@ -141,8 +141,7 @@ func (u *URL) Bool(name string) bool {
 	return value
 }
 
-// Int removes and returns a setting that is a whole number from least to most; ok is false if it is
-// missing.
+// Int removes and returns a setting that is a whole number from least to most; not ok if it is missing.
 func (u *URL) Int(name string, least, most int) (value int, ok bool) {
 	text := u.Setting(name)
 	if text == "" {

@@ -1,5 +1,4 @@
-// Package memstore is a [store.Store] in memory: for tests, demonstrations and several generators in
-// one process.
+// Package memstore is a [store.Store] in memory, for tests, demonstrations and single processes.
 //
 // It ends with its process, and no other process sees it. Do not use it where ids must stay unique
 // beyond that: workers would be granted twice, and counters start over. Package filestore needs no

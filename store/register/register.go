@@ -65,8 +65,7 @@ func (r *Register) Read(ctx context.Context) (store.Entry, error) {
 // Unsettled reports whether the outcome of the latest write is unknown.
 func (r *Register) Unsettled() bool { return r.tried != nil }
 
-// Ours reports whether the value found is our write with the unknown outcome. The store may still lose
-// it.
+// Ours reports whether the value found is our write with the unknown outcome. The store may lose it.
 func (r *Register) Ours() bool { return r.tried != nil && bytes.Equal(r.found.Value, r.tried) }
 
 // Write writes over the known entry, once. It returns the entry as confirmed. After any error the
@@ -159,8 +158,7 @@ func Encode(record any) ([]byte, error) {
 	return b, nil
 }
 
-// Foreign is [store.ErrForeign] for a key, with the reason. It advises the user to choose another
-// place.
+// Foreign is [store.ErrForeign] for a key, with the reason. It advises another place.
 func Foreign(key, place string, why error) error {
 	return fmt.Errorf("%w: key %q was not written by Firn: %w; use another %s, or remove the key", store.ErrForeign, key, why, place)
 }
@@ -182,8 +180,7 @@ const (
 	maxBackoff = 250 * time.Millisecond
 )
 
-// A Backoff waits between tries: twice as long each time, with jitter so that writers do not collide
-// again.
+// A Backoff waits between tries: twice as long each time, with jitter against another collision.
 type Backoff struct {
 	Time   firn.TimeSource
 	Random func() uint64

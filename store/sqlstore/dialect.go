@@ -45,16 +45,14 @@ const primaryHint = "it is a replica, or read-only: name the primary"
 
 const goneHint = "the table " + Table + " is gone: put it back, or restart Firn to begin with an empty one"
 
-// A fault gives errors with some codes a meaning. A conflict is a statement that lost a race and was
-// undone.
+// A fault gives errors with some codes a meaning. A conflict is a statement undone in a race.
 type fault struct {
 	codes string
 	kind  error
 	hint  string // a way out
 }
 
-// classify returns an error's kind and a hint. ErrRefused is only for writes that were certainly not
-// applied.
+// classify returns an error's kind and a hint. ErrRefused: a write was certainly not applied.
 func (d Dialect) classify(err error) (hint string, kind error) {
 	code := codeOf(err)
 	for _, f := range d.faults {
@@ -76,8 +74,7 @@ func (d Dialect) classify(err error) (hint string, kind error) {
 	}
 }
 
-// in returns the dialect for the table in a schema, whatever schema another user of the connection
-// switched to.
+// in returns the dialect for one schema, whatever schema another user of the connection switched to.
 func (d Dialect) in(schema string) Dialect {
 	if schema == "" {
 		return d

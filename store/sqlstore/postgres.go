@@ -114,8 +114,7 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 // if two standbys share a name it may wait for either. Writes wait for one standby under "a, b" and "ANY
 // 1 (a, b)".
 //
-// Some settings make the server continue where it should stop: after a failed sync, or without a damaged
-// page.
+// Some settings make the server continue where it should stop: after a failed sync, or a damaged page.
 const postgresFacts = `SELECT COALESCE((SELECT string_agg(name || ' ' || setting, ', ') FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'
 		OR name IN ('zero_damaged_pages', 'ignore_checksum_failure', 'ignore_invalid_pages', 'data_sync_retry') AND setting = 'on'), ''), current_setting('transaction_isolation'),
 	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),

@@ -71,8 +71,7 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// registers reads registers, or only checks their table. If it finds no rows, it checks whether the
-// session is unfit.
+// registers reads registers, or only checks their table. If it finds no rows, it vets the session.
 //
 // A write goes over the register that was read, so that must be the only one. A server that is not strict
 // truncates a revision that its column cannot hold, always to the same one; and a key can appear twice in
@@ -108,8 +107,7 @@ func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string,
 }
 
 // undoneTries bounds the tries of a statement that concurrent writers undo. Nearly always the second try
-// sees their write; but above read committed PostgreSQL undoes an insert for each concurrent update of
-// the row.
+// sees their write; but above read committed PostgreSQL undoes an insert for each update of the row.
 const undoneTries = 10
 
 const opOpen = "open table"

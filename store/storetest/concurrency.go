@@ -14,8 +14,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// step reads the number under key and writes the next one. Read reports that it got as far as the
-// write.
+// step reads the number under key and writes the next one. Read: it got as far as the write.
 func step(ctx context.Context, s store.Store, key string) (written store.Entry, read bool, err error) {
 	e, err := s.Get(ctx, key)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -124,8 +124,7 @@ func (f *Faulty) Embedded() bool {
 	return ok && e.Embedded()
 }
 
-// answer counts a call, asks the script, and passes the due late writes and the call to the inner
-// store.
+// answer counts a call, asks the script, and passes due late writes and the call on.
 func answer[T any](f *Faulty, op Op, key string, late func(), call func() (T, error)) (none T, err error) {
 	outcome, due, err := f.choose(op, key, late)
 	if err == nil {

@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// Redis starts a Redis that keeps every write (append-only file, synced), with args added to its
-// command line.
+// Redis starts a Redis that keeps every write (append-only file, synced), with further args.
 func Redis(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return start(t, kind{

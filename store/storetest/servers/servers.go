@@ -130,8 +130,7 @@ func (s *Server) own(path string) error {
 	return os.Chown(path, int(attr.Credential.Uid), int(attr.Credential.Gid))
 }
 
-// credentials are those of the kind's account if the test runs as root, since some servers refuse to
-// run as root.
+// credentials are those of the kind's account if the test runs as root, which some servers refuse.
 func (s *Server) credentials() (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{Setpgid: true} // shields it from an interrupt at the terminal
 	if s.kind.user == "" || os.Getuid() != 0 {
@@ -285,8 +284,7 @@ func (s *Server) Kill() {
 func (s *Server) Restart() {
 	s.t.Helper()
 	err := s.launch()
-	// The children of a killed PostgreSQL notice the kill with a delay, and it does not start while they
-	// run.
+	// A killed PostgreSQL's children notice late, and it does not start while they run.
 	for deadline := time.Now().Add(startTimeout); err != nil && bytes.Contains(s.output.Bytes(), []byte("still in use")) && time.Now().Before(deadline); {
 		time.Sleep(pollEvery)
 		err = s.launch()
