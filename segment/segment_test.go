@@ -585,6 +585,7 @@ func TestForeignContentIsRefusedAndLeftAsItIs(t *testing.T) {
 		`{"next":"1001","offset":0,"stride":0}`, `{"next":"1001","offset":1,"stride":1}`, `{"next":"1001","offset":-1,"stride":5}`,
 		`{"next":"1001","offset":2,"stride":5}`, `{"next":"-1","stride":1}`, `{"next":"18446744073709551615","stride":1}`,
 		`{"next":"1001","offset":0,"stride":2097152}`, `{"next":" 1","stride":1}`, `{"next":"1e3","stride":1}`,
+		`{"kind":7,"next":"1001","stride":1}`, `{"form":"\u0007","next":"1001","stride":1}`,
 	} {
 		w := newWorld(t, 1)
 		if _, err := w.mem.CompareAndSwap(context.Background(), register.CounterKey("orders"), 0, []byte(content)); err != nil {

@@ -24,7 +24,7 @@ func (u *Use) Over(counter string, found Use) (*Use, error) {
 	if found.Kind != "" && found.Kind != u.Kind {
 		return nil, &store.TakenError{Counter: counter, What: "kind", Have: found.Kind, Want: u.Kind}
 	}
-	form, err := u.Form.With(counter, found.Form)
+	form, err := u.With(counter, found.Form)
 	switch {
 	case err != nil:
 		return nil, err

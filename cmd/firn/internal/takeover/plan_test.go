@@ -181,11 +181,14 @@ func TestAnErrorListsAllMistakesOfAPlan(t *testing.T) {
 	if _, err := s.CompareAndSwap(t.Context(), register.CounterKey("name004"), 0, []byte("something else")); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.CompareAndSwap(t.Context(), register.CounterKey("name005"), 0, []byte(`{"kind":"sequence","last":"7"}`)); err != nil {
+		t.Fatal(err)
+	}
 	list := counters(6)
 	list[1].Name = "a b"
 	list[2].MaxID, list[2].Next = firn.MaxID, -1
 	p, err := takeover.Make(t.Context(), s, list, nil, takeover.Options{Rename: map[string]string{"nosuch": "x"}})
-	says(t, "a plan", err, `"a b" is not a valid segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" is at 9223372036854775807`, "firn/counter:name004")
+	says(t, "a plan", err, `"a b" is not a valid segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" is at 9223372036854775807`, "firn/counter:name004", `the counter "name005" has the kind "sequence", not "segment"`)
 	if p != nil {
 		t.Errorf("a plan in spite of mistakes: %+v", p)
 	}
