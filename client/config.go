@@ -55,7 +55,7 @@ type Config struct {
 
 // A Buffer is the settings of a namespace's buffer.
 type Buffer struct {
-	// Min and Max bound its ids, 1 to 1,048,576; Min is at most Max. Defaults: 100 and 100,000.
+	// Min and Max bound how many ids it holds, 1 to 1,048,576, Min at most Max. Defaults: 100, 100,000.
 	Min, Max int
 	// Target is how long the buffered ids should last at the recent demand. The buffer is refilled when
 	// a quarter is used up, so all servers may be away for three quarters of Target. With a longer
@@ -80,7 +80,7 @@ type Hooks struct {
 	Request func(Request)
 	// Server is called when a server is left (err says why) and when it is back (err is nil).
 	Server func(server string, err error)
-	// Waited is called with the error of a call of Next or Fill that found too few buffered ids.
+	// Waited is called after a call of Next or Fill that found too few buffered ids, with its error.
 	Waited func(namespace string, waited time.Duration, err error)
 }
 

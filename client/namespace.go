@@ -200,7 +200,7 @@ func (n *Namespace[T]) state() NamespaceState {
 	return s
 }
 
-// close ends the buffer: it issues no id after close returns. No call makes another.
+// close ends the buffer: it issues no id after close returns. The servers have ended: no call makes one.
 func (n *Namespace[T]) close() {
 	n.mu.Lock()
 	b := n.buf.Load()

@@ -9,8 +9,8 @@
 // The revision is a random number: etcd's own start again in a new cluster, and go back with a restored
 // snapshot. A write compares the revision on the server, by the range of values that begin with it.
 //
-// A life of the store is a term of a cluster: only a new leader can have lost acknowledged writes, and
-// an older copy begins a term above all that it knows of. A restore with another token begins a cluster.
+// A life of the store is a term of a cluster: only a new leader can have lost acknowledged writes. An
+// older copy begins a term above all that it knows of; restored with another token, another cluster.
 //
 // When not to use it: for more than some thousand writes a second, since each is a consensus round with a
 // disk write. Leases write rarely; for sequences under load prefer Redis or a SQL database.

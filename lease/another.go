@@ -44,7 +44,8 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 }
 
 // halt stops the generator if another process may have been granted the same ticks. It releases the lost
-// worker, so that its next grant begins above the ticks used here. If not, the next turn tries.
+// worker, so that its next grant begins above the ticks used here. If that fails, the next turn finds the
+// same loss.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {
 		return
@@ -166,7 +167,8 @@ type pendingRelease struct {
 	last  firn.Tick
 }
 
-// pendingReleases empties the list of workers left, and returns those not held again. It needs mu.
+// pendingReleases empties the list of workers left, and returns those not held again. The caller
+// holds mu.
 func (l *Lease) pendingReleases() []pendingRelease {
 	due := slices.DeleteFunc(l.left, func(p pendingRelease) bool {
 		_, again := l.spare[p.grant.Worker]
@@ -185,7 +187,7 @@ func (l *Lease) release(ctx context.Context, p pendingRelease) error {
 	return nil
 }
 
-// giveBack releases the workers left. It retries each turn until the fence has passed, and Close once.
+// giveBack releases the workers left. It retries each turn until the fence has passed; Close tries once.
 func (l *Lease) giveBack(ctx context.Context) {
 	l.mu.Lock()
 	due := l.pendingReleases()

@@ -35,7 +35,7 @@ func (l *Lease) turn(ctx context.Context) bool {
 	return looked
 }
 
-// keep renews the fence when half the window is left, else looks at the slot; it replaces a lost one.
+// keep renews the fence when half the window is left, else looks at the slot. It replaces a lost worker.
 func (l *Lease) keep(ctx context.Context) bool {
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)

@@ -43,7 +43,7 @@ type Config struct {
 	Pool string
 
 	// Generator configures how ids are made. Its Layout must be the same for all members of the pool,
-	// and workers are taken under its Datacenter. Leave out Switch and Retired.
+	// and workers are taken under its Datacenter. Leave out Switch and Retired: the lease sets them.
 	Generator firn.Config
 
 	// Window is how far ahead the fence is kept. The store may be unavailable that long unnoticed. A
@@ -95,7 +95,7 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// A Lease is a generator whose worker is kept in the background. Calls may be concurrent.
+// A Lease is a generator whose worker is kept in the background. Its methods may run concurrently.
 type Lease struct {
 	source Source
 	gen    *firn.Generator

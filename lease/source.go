@@ -90,7 +90,7 @@ func (a Ask) at(now firn.Tick, layout firn.Layout) Ask {
 	return Ask{Now: now, From: min(a.From+max(now-a.Now, 0), layout.MaxTick()), Window: a.Window}
 }
 
-// newAsk returns the ask for another worker: ticks from a tick on that no earlier run can have used.
+// newAsk returns the ask for another worker: ticks from a given one on that no earlier run can have used.
 func (l *Lease) newAsk(from firn.Tick) Ask {
 	g := &l.cfg.Generator
 	wall := g.Time.Wall() // read once: the process may be paused between two readings

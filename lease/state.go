@@ -57,7 +57,7 @@ func (l *Lease) fenceTime(g firn.Grant) string {
 	return l.cfg.Generator.Layout.Time(g.Through).Format(time.RFC3339Nano)
 }
 
-// endsSoon is how long before the end of a layout users are warned: readers may have to change.
+// endsSoon is how long before the end of a layout users are warned: readers of ids may have to change.
 const endsSoon = 90 * 24 * time.Hour
 
 // tellEnd logs once that the layout is about to run out of time, and once that it has.

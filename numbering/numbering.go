@@ -65,7 +65,7 @@ type Config struct {
 	Clock store.Clock
 }
 
-// A Format makes and reads business numbers. Make one with [New]. Calls may be concurrent.
+// A Format makes and reads business numbers. Make one with [New]. Its methods may run concurrently.
 type Format struct {
 	cfg    Config
 	pieces []piece

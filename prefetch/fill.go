@@ -74,7 +74,7 @@ func (b *Buffer[T]) ask(ctx context.Context, dst []T) (int, error) {
 	return n, err
 }
 
-// put stores the ids that the source made, and reports whether there are any. Partly: too few.
+// put stores the ids that the source made, and reports whether there are any. Partly: fewer than asked.
 func (b *Buffer[T]) put(ids []T, partly bool, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

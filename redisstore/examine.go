@@ -69,7 +69,7 @@ func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Findi
 // maxProbes bounds how many connections serversBehind opens.
 const maxProbes = 8
 
-// serversBehind returns how many servers connections lead to, by addresses of a name or a balancer.
+// serversBehind returns how many servers connections lead to, through a name or a balancer.
 func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	runs := map[string]bool{}
 	for range max(min(maxProbes, node.Options().PoolSize/2), 1) { // leave some for other callers
@@ -84,7 +84,7 @@ func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	return len(runs), nil
 }
 
-// replicates reports which writers wait for how many replicas, by record and URL.
+// replicates reports which writers wait for how many replicas, by the record and the URL.
 func (s *Store) replicates(info map[string]string, r Replicas, servers int, another error, watched bool, setting func(string) string) store.Finding {
 	const forgets = "a failover may lose the record of who holds a worker and which ids were issued, and ids repeat"
 	all := max(r.Recorded, r.Online)

@@ -77,7 +77,7 @@ type Calls struct {
 	closed   atomic.Bool
 }
 
-// NewCalls returns the calls of the store called name, over lanes. Classify judges errors.
+// NewCalls returns the calls of the store called name, over lanes. Classify returns a hint and a kind.
 func NewCalls(name string, lanes Lanes, classify func(error) (hint string, kind error)) *Calls {
 	return &Calls{name: name, classify: classify, lanes: lanes}
 }

@@ -95,7 +95,7 @@ func unseal(text []byte) ([]byte, error) {
 	return body, nil
 }
 
-// maxFamily keeps a file name, three characters for each of the family's, within their limits.
+// maxFamily keeps a file name, three characters for each of the family's, within file systems' limits.
 const maxFamily = 72
 
 // family returns the group of registers that share files, which is the beginning of a key: a pool

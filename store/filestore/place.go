@@ -6,7 +6,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A fileSystem is one that several machines, or a host and its guests, may use; the zero value: another.
+// A fileSystem is one that several machines, or a host and its guests, may use. The zero value: any other.
 type fileSystem struct {
 	name    string
 	network bool // certainly over a network; otherwise it may also be a local disk

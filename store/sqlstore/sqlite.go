@@ -16,7 +16,7 @@ import (
 // would have another.
 //
 // SQLite does not notice that the open file, or its log, is removed or replaced: it keeps using the
-// removed file, and other processes use the new one. Nor does it notice hard links. The binary does.
+// removed file, and other processes use the new one. Nor does it notice hard links; the binary does.
 var SQLite = Dialect{
 	name:     "sqlite",
 	embedded: true,
