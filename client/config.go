@@ -33,7 +33,8 @@ type Config struct {
 	HTTP *http.Client
 
 	// Timeout bounds one request, 1ms to 1m. A server that takes longer is left: with too short a
-	// time-out, a busy server is taken for a dead one. Default: 2s.
+	// time-out, a busy server is taken for a dead one. Servers fail requests after three quarters of it,
+	// so a server whose store hangs is not left. Default: 2s.
 	Timeout time.Duration
 	// Wait bounds how long a call waits for ids that are not buffered, in addition to its context, 1ms
 	// to 1h. Default: 5s.

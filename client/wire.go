@@ -73,6 +73,9 @@ type exchange struct {
 
 var bodies sync.Pool // of *bytes.Buffer
 
+// timeoutHeader has how long a server may take for ids, in milliseconds.
+const timeoutHeader = "Firn-Timeout-Ms"
+
 // exchange makes a request to a server. Its error is an *[Error].
 func (w *wire) exchange(ctx context.Context, address string, x exchange) (err error) {
 	if x.namespace != "" && w.cfg.Hooks.Request != nil {
@@ -90,6 +93,11 @@ func (w *wire) exchange(ctx context.Context, address string, x exchange) (err er
 	req.Header.Set("User-Agent", "firn-client")
 	req.Header.Set("Cache-Control", "no-store")
 	req.Header.Set("Accept-Encoding", "identity") // ids hardly shrink, and a compressed answer hides its length
+	if deadline, ok := ctx.Deadline(); ok && x.count > 0 {
+		// The server fails the request earlier than the client gives up: so a store that hangs is told apart from a server
+		// that does, which would be left.
+		req.Header.Set(timeoutHeader, strconv.FormatInt(max(time.Until(deadline).Milliseconds()*3/4, 1), 10))
+	}
 	if x.accept != "" {
 		req.Header.Set("Accept", x.accept)
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -42,7 +43,12 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 		made = new(answer)
 	}
 	defer a.keep(made)
-	ns, err := a.front.Issue(r.Context(), caller, ask, &made.batch)
+	ctx, cancel, err := within(r)
+	if err != nil {
+		return a.front.Refuse(err)
+	}
+	defer cancel()
+	ns, err := a.front.Issue(ctx, caller, ask, &made.batch)
 	if err != nil {
 		return err
 	}
@@ -57,6 +63,23 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	// A failed write means that the client has gone; its ids are a gap.
 	_, _ = w.Write(made.body)
 	return nil
+}
+
+// maxTimeout bounds the time-out of a request, in milliseconds: a day. The server's own bound is shorter.
+const maxTimeout = 86_400_000
+
+// within returns the context of a request, with the time-out that its client asks for.
+func within(r *http.Request) (context.Context, context.CancelFunc, error) {
+	text := r.Header.Get("Firn-Timeout-Ms")
+	if text == "" {
+		return r.Context(), func() {}, nil
+	}
+	ms, err := strconv.Atoi(text)
+	if err != nil || ms < 1 || ms > maxTimeout {
+		return nil, nil, failure.BadRequest("bad_request", "Firn-Timeout-Ms %q is not a whole number from 1 to %d", text, maxTimeout)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
+	return ctx, cancel, nil
 }
 
 func (a *API) keep(made *answer) {

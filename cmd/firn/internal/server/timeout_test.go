@@ -1,0 +1,81 @@
+package server_test
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/client"
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// hanging serves a sequence over a store that hangs until the gate is closed.
+func hanging(t *testing.T) (url string, gate chan struct{}) {
+	t.Helper()
+	cfg, err := settings.Parse("firn.yaml", []byte("namespaces: {txn: {kind: sequence}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate = make(chan struct{})
+	srv, err := server.New(t.Context(), server.Config{Settings: cfg, Store: &slowStore{Store: memstore.New(nil), gate: gate}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := httptest.NewServer(srv.Handler())
+	t.Cleanup(func() {
+		on.Close()
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return on.URL, gate
+}
+
+func TestARequestFailsWithinTheTimeoutOfItsClient(t *testing.T) {
+	url, gate := hanging(t)
+	for timeout, want := range map[string]int{"50": 503, "0": 400, "soon": 400, "86400001": 400} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/ids/txn", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Firn-Timeout-Ms", timeout)
+		begun := time.Now()
+		answer, err := fresh(t).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close() // only its status matters
+		if took := time.Since(begun); answer.StatusCode != want || took > 5*time.Second {
+			t.Errorf("%s: %d after %v, want %d", timeout, answer.StatusCode, took, want)
+		}
+	}
+	close(gate)
+}
+
+func TestAClientDoesNotLeaveAServerWhoseStoreHangs(t *testing.T) {
+	url, gate := hanging(t)
+	c, err := client.New(client.Config{Servers: []string{url}, Timeout: 2 * time.Second, Wait: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ids, err := c.IDs("txn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ids.Fetch(t.Context(), 1); !errors.Is(err, client.ErrUnavailable) {
+		t.Errorf("while the store hangs: %v", err)
+	}
+	if state := c.State().Servers[0]; !state.Up {
+		t.Errorf("the client left the server: %+v", state)
+	}
+	close(gate)
+	if _, err := ids.Fetch(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}
