@@ -16,8 +16,8 @@ var Postgres = Dialect{
 		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
 	probe:  probe,
 	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes,
-	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING RETURNING v = $2 AND rev = $3` + postgresReturning,
-	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4 RETURNING v = $1 AND rev = $2` + postgresReturning,
+	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING RETURNING k = $1 AND v = $2 AND rev = $3` + postgresReturning,
+	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4 RETURNING k = $3 AND v = $1 AND rev = $2` + postgresReturning,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` ORDER BY k`,
 
 	home: homePostgres,

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -165,7 +166,7 @@ func TestAPostgresWriteThatATriggerChangesIsUnconfirmed(t *testing.T) {
 	name := e.fresh(t, "shop")
 	s := e.mustOpen(t, e.source(e.admin(), name, ""))
 	revision := put(t, s, "k", 0, "v")
-	for _, returns := range []string{"OLD", "(NEW.k, NEW.v, OLD.rev)", "(NEW.k, 'else'::bytea, NEW.rev)"} {
+	for _, returns := range []string{"OLD", "(NEW.k, NEW.v, OLD.rev)", "(NEW.k, 'else'::bytea, NEW.rev)", "('tenant/' || NEW.k, NEW.v, NEW.rev)"} {
 		e.raw(t, name, "CREATE OR REPLACE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN "+returns+"; END $$",
 			"CREATE OR REPLACE TRIGGER audit BEFORE INSERT OR UPDATE ON firn_registers FOR EACH ROW EXECUTE FUNCTION audit()")
 		got, err := s.Get(context.Background(), "k")
@@ -174,10 +175,13 @@ func TestAPostgresWriteThatATriggerChangesIsUnconfirmed(t *testing.T) {
 		}
 		_, err = s.CompareAndSwap(context.Background(), "k", got.Revision, []byte("w"))
 		expect(t, returns, err, store.ErrUnavailable, "not confirmed", "trigger")
+		if !strings.Contains(returns, "OLD") { // that is NULL there
+			_, err = s.CompareAndSwap(context.Background(), "new/"+returns, 0, []byte("v"))
+			expect(t, returns+": a new key", err, store.ErrUnavailable, "not confirmed", "trigger")
+		}
 	}
-	_, err := s.CompareAndSwap(context.Background(), "new", 0, []byte("v"))
-	expect(t, "a new key", err, store.ErrUnavailable, "not confirmed", "trigger")
-	e.raw(t, name, "CREATE OR REPLACE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$")
+	e.raw(t, name, "CREATE OR REPLACE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$",
+		"UPDATE firn_registers SET k = 'k' WHERE k = 'tenant/k'")
 	got, err := s.Get(context.Background(), "k")
 	if err != nil || got.Revision == revision {
 		t.Fatal(got, err)
