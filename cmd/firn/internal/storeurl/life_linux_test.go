@@ -36,3 +36,10 @@ func TestAFileKeepsItsLifeUntilItIsRecreated(t *testing.T) {
 		seen[now] = true
 	}
 }
+
+// Without a creation time, a copy with the number of a removed file would have that file's life.
+func TestAFileWithoutACreationTimeHasNoLife(t *testing.T) {
+	if life, err := lifeOf("/proc/self/status"); err != nil || life != "" {
+		t.Errorf("%q, %v", life, err)
+	}
+}
