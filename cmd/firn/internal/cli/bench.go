@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/lease"
 )
 
-// load is what a benchmark does.
+// load configures a benchmark.
 type load struct {
 	callers   int
 	batch     int
@@ -25,7 +25,7 @@ type load struct {
 	verify    bool
 	buffered  bool
 	tokenFile string
-	rate      access.Rate // of calls, all callers together; zero: one after the other
+	rate      access.Rate // calls of all callers together; zero: each caller calls again at once
 }
 
 // size is how many ids a call takes.
@@ -40,7 +40,7 @@ const (
 	maxDuration  = time.Hour
 )
 
-// errNoIDs is the outcome of a benchmark that measured nothing.
+// errNoIDs reports a benchmark that received no ids.
 var errNoIDs = errors.New("no ids were issued within --duration")
 
 func (l *load) add(cmd *cobra.Command) {

@@ -11,19 +11,19 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
 )
 
-// found is what callers have found together.
+// found has the results of one or more callers.
 type found struct {
 	ids     int64
 	took    time.Duration
-	calls   histogram // of how long calls took
-	slow    int64     // of these, those that took longer than slowCall
-	unbegun int64     // of these, those that were due and found no caller
+	calls   histogram // durations of calls
+	slow    int64     // calls that took longer than slowCall
+	unbegun int64     // calls that were due but never began, since all callers were busy
 }
 
 // slowCall is a delay that a person waiting for an id notices.
 const slowCall = 50 * time.Millisecond
 
-// add counts a call that was timed.
+// add counts a timed call.
 func (f *found) add(took time.Duration) {
 	f.calls.Add(took)
 	if took > slowCall {
@@ -31,7 +31,7 @@ func (f *found) add(took time.Duration) {
 	}
 }
 
-// merge adds what another has found.
+// merge adds the results of another caller.
 func (f *found) merge(other *found) {
 	f.ids += other.ids
 	f.calls.Merge(&other.calls)
@@ -39,19 +39,19 @@ func (f *found) merge(other *found) {
 }
 
 const (
-	// keptAtOnce is how many ids a caller gathers before it puts them into the set.
+	// keptAtOnce is how many ids a caller collects before it adds them to the shared set.
 	keptAtOnce = 1024
-	// seldom times one of so many calls, where reading the clock costs as much as
-	// an id; a prime, so as not to keep step with ticks and ranges.
+	// seldom is how many calls there are for each timed one, if reading the clock costs as much as an id. It is prime, so
+	// that timed calls do not always fall on the same place in a tick or range.
 	seldom = 61
-	// always times every call.
+	// always: every call is timed.
 	always = 1
 )
 
-// errTimeOver ends a benchmark.
+// errTimeOver is the cause with which a benchmark's context ends on time.
 var errTimeOver = errors.New("the time is over")
 
-// into keeps ids in set, if they are to be verified.
+// into returns a function that adds ids to set, or does nothing if they are not verified.
 func (l load) into(set *idset.Set) func([]firn.ID) {
 	return func(ids []firn.ID) {
 		if l.verify {
@@ -60,11 +60,11 @@ func (l load) into(set *idset.Set) func([]firn.ID) {
 	}
 }
 
-// A fill fills ids, as one call of what is measured does, and returns how many it filled.
+// A fill makes one call of what is measured. It fills ids and returns how many it filled.
 type fill func(ctx context.Context, ids []firn.ID) (int, error)
 
-// drive lets callers fill their buffers from fill until the time is over, times one of
-// every so many calls, and hands what each made to keep.
+// drive runs callers that call fill until the time is over. One of every so many calls is timed. The ids of each call
+// go to keep.
 func drive(ctx context.Context, l load, every int, f fill, keep func([]firn.ID)) (all found, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.duration, errTimeOver)
 	defer cancel()
@@ -91,7 +91,7 @@ func drive(ctx context.Context, l load, every int, f fill, keep func([]firn.ID))
 	return all, err
 }
 
-// A caller calls, and counts for itself: counting together would cost more than an id.
+// A caller makes calls and counts them by itself: a shared counter would cost more than an id.
 type caller struct {
 	fill   fill
 	keep   func([]firn.ID)
@@ -112,9 +112,8 @@ func (c *caller) call(ctx context.Context) error {
 	return err
 }
 
-// each runs loop in every caller. It returns what they found together, and the first
-// error: the others say the same, or were ended by it. That the context has ended is
-// none.
+// each runs loop in every caller. It returns the results of all, and the first error: later errors are the same, or
+// follow from it. The end of the context is not an error.
 func (l load) each(ctx context.Context, f fill, keep func([]firn.ID), loop func(context.Context, *caller) error) (all found, first error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

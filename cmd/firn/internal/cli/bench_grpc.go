@@ -21,9 +21,9 @@ import (
 const grpcForm = "write grpc://HOST:PORT or grpc://HOST:PORT/NAMESPACE (grpcs:// for TLS), ?stream=true for one stream a caller, ?form=list for ids one by one"
 
 const (
-	// maxConnections bounds the connections of a benchmark: one carries many callers.
+	// maxConnections bounds the connections of a benchmark. Several callers share one.
 	maxConnections = 4
-	// maxStreams is how many streams a server has at most.
+	// maxStreams is the server's limit of concurrent streams.
 	maxStreams = 1000
 )
 
@@ -95,7 +95,7 @@ func grpcTarget(text string, l load) (_ target, err error) {
 	return g, nil
 }
 
-// bearer is a token, sent with every call.
+// bearer sends a token with every call.
 type bearer string
 
 // GetRequestMetadata implements [credentials.PerRPCCredentials].
@@ -103,12 +103,11 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	return map[string]string{"authorization": "Bearer " + string(b)}, nil
 }
 
-// RequireTransportSecurity implements [credentials.PerRPCCredentials]: whoever writes
-// grpc:// has chosen, as with http://.
+// RequireTransportSecurity implements [credentials.PerRPCCredentials]. As with http://, the user has chosen grpc://,
+// so a token may be sent without TLS.
 func (bearer) RequireTransportSecurity() bool { return false }
 
-// fill asks for ids. A request under way when the time is over is finished, as over
-// HTTP.
+// fill requests ids. A request in flight when the time is over is finished, as over HTTP.
 func (g *grpcLoad) fill(ctx context.Context, ids []firn.ID) (int, error) {
 	if g.streams != nil {
 		return g.receive(ids)
@@ -131,7 +130,7 @@ func (g *grpcLoad) client() firnv1.IDServiceClient {
 	return g.clients[int(g.next.Add(1))%len(g.clients)]
 }
 
-// once asks for len(ids) ids in a request of their own.
+// once requests len(ids) ids in one unary call.
 func (g *grpcLoad) once(ctx context.Context, ids []firn.ID) (int, error) {
 	count := int32(len(ids))
 	answer, err := g.client().Generate(ctx, &firnv1.GenerateRequest{Namespace: g.namespace, Count: &count, Form: g.form})

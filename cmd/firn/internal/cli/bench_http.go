@@ -58,8 +58,7 @@ func httpTarget(text string, l load) (target, error) {
 	return t, nil
 }
 
-// readToken reads the token of a server; like keys it does not stand on a command
-// line.
+// readToken reads a server's token from a file: a command line is visible to other users.
 func readToken(file string) (string, error) {
 	if file == "" {
 		return strings.TrimSpace(os.Getenv("FIRN_TOKEN")), nil
@@ -83,8 +82,7 @@ func (t *httpServer) fill(ctx context.Context, ids []firn.ID) (int, error) {
 	case t.buffered:
 		return t.ids.Fill(ctx, ids)
 	}
-	// A request under way when the time is over is finished, so that its ids
-	// count: the server has issued them.
+	// A request in flight when the time is over is finished, and its ids count: the server has issued them.
 	taken, err := t.ids.Fetch(context.WithoutCancel(ctx), len(ids))
 	return copy(ids, taken), err
 }

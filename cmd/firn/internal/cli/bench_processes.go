@@ -20,8 +20,8 @@ import (
 	"github.com/firn-id/firn/lease"
 )
 
-// newEmit is what the processes of a benchmark run: it writes every id it makes
-// to standard output, as eight big-endian bytes.
+// newEmit is the hidden command that the processes of a benchmark run. It writes each id to standard output, as eight
+// big-endian bytes.
 func newEmit() *cobra.Command {
 	var (
 		flags generatorFlags
@@ -69,7 +69,7 @@ func newEmit() *cobra.Command {
 
 // benchProcesses runs several emitters on one store.
 func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report) error {
-	s, err := flags.open(ctx, "") // which makes the default one; the processes make none
+	s, err := flags.open(ctx, "") // creates the default store, which the processes only open
 	if err == nil {
 		err = s.Close()
 	}

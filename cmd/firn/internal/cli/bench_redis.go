@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/store/hosturl"
 )
 
-// redisServer is whatever counts with INCR: firn serve, or Redis itself.
+// redisServer is a server that counts with INCR: firn serve, or Redis itself.
 type redisServer struct {
 	client *redis.Client
 	key    string
@@ -52,7 +52,7 @@ func redisTarget(text string, l load) (target, error) {
 }
 
 func (t *redisServer) fill(ctx context.Context, ids []firn.ID) (int, error) {
-	ctx = context.WithoutCancel(ctx) // as over HTTP: what was asked for counts
+	ctx = context.WithoutCancel(ctx) // a request in flight is finished, as over HTTP
 	if len(ids) == 1 {
 		n, err := t.client.Incr(ctx, t.key).Result()
 		if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
 )
 
-// report is what a benchmark found. Durations are of calls, each of batch ids
-// times pipeline.
+// report is the result of a benchmark. Durations are those of calls; a call takes batch times pipeline ids.
 type report struct {
 	Target     string        `json:"target"`
 	Callers    int           `json:"callers"`
@@ -37,7 +36,7 @@ type report struct {
 	Unbegun    int64         `json:"calls_not_begun,omitempty"`
 }
 
-// finish notes what was found.
+// finish fills in the results.
 func (r *report) finish(set *idset.Set, f found) {
 	r.IDs, r.Seconds = f.ids, f.took.Seconds()
 	if r.Verified {

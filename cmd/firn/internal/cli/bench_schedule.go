@@ -12,7 +12,7 @@ import (
 // maxCallRate bounds --rate: it is more than the callers of one process can make.
 const maxCallRate = 1_000_000
 
-// parseCallRate reads how many calls are to be made in a time.
+// parseCallRate parses a rate of calls, such as 5000/s.
 func parseCallRate(text string) (access.Rate, error) {
 	r, err := access.ParseRate(text)
 	if err != nil || float64(r.Count) > maxCallRate*r.Per.Seconds() {
@@ -21,17 +21,16 @@ func parseCallRate(text string) (access.Rate, error) {
 	return r, nil
 }
 
-// A schedule says when calls are due, at a rate that does not depend on how long they
-// take: callers of a real server do not wait for each other. Who measures from the
-// moment in which a call was due counts the time for which it waited for a caller
-// that was held up, and a server that stands still for a second is seen by all calls of that
-// second, not by one of each caller.
+// A schedule determines when calls are due, at a rate that does not depend on how long calls take: callers of a real
+// server do not wait for each other either. A call is timed from the moment it was due. So the time for which it
+// waited for a busy caller counts. If a server stands still for a second, all calls of that second show it, not one
+// call of each caller.
 type schedule struct {
 	rate  access.Rate
 	start time.Time
 	until time.Duration // calls are due before
 	due   chan time.Time
-	next  int64 // the first that was not handed out; to be read once due is closed
+	next  int64 // the first call that was not handed out; read it only after due is closed
 }
 
 func newSchedule(r access.Rate, start time.Time, until time.Duration) *schedule {
@@ -43,7 +42,7 @@ func (s *schedule) at(n int64) time.Duration {
 	return time.Duration(float64(n) * float64(s.rate.Per) / float64(s.rate.Count))
 }
 
-// run hands calls out as they are due, until ctx ends or none is left.
+// run sends calls to due when they are due, until ctx ends or all are sent.
 func (s *schedule) run(ctx context.Context) {
 	defer close(s.due)
 	for ; s.at(s.next) < s.until; s.next++ {
@@ -57,8 +56,8 @@ func (s *schedule) run(ctx context.Context) {
 	}
 }
 
-// unbegun adds the calls that were due by the end and found no caller, as ones that took
-// as long as they had waited by then: at the least they would have taken that.
+// unbegun adds the calls that were due but had found no caller at the end. Each counts with the time that it had
+// waited by then, which is less than it would have taken.
 func (s *schedule) unbegun(end time.Time, f *found) {
 	for n := s.next; s.at(n) < s.until; n++ {
 		waited := end.Sub(s.start.Add(s.at(n)))
@@ -70,8 +69,8 @@ func (s *schedule) unbegun(end time.Time, f *found) {
 	}
 }
 
-// driveAt is drive with calls that begin as they are due by the rate of l, and are timed
-// from then. Each caller makes one before, so that connections are there.
+// driveAt is drive with calls at the rate of l, each timed from when it was due. Each caller first makes a call that
+// is not timed, to open its connection.
 func driveAt(ctx context.Context, l load, f fill, keep func([]firn.ID)) (found, error) {
 	first, err := l.each(ctx, f, keep, func(ctx context.Context, c *caller) error { return c.call(ctx) })
 	if err != nil {

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// sleepUntil returns at a moment, or a tenth of a millisecond after it. The timers of
-// the runtime are up to a millisecond late while the process has nothing else to do:
-// as much as a call takes.
+// sleepUntil sleeps until a moment, and is at most a tenth of a millisecond late. In an idle process the runtime's
+// timers are up to a millisecond late, which is as long as a call takes.
 func sleepUntil(at time.Time) {
 	runtime.Gosched() // the caller that was woken goes first: a system call keeps the processor for a while
 	for left := time.Until(at); left > 0; left = time.Until(at) {

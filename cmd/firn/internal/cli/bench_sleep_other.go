@@ -4,5 +4,5 @@ package cli
 
 import "time"
 
-// sleepUntil returns at a moment, or a little after it.
+// sleepUntil sleeps until a moment, or a little longer.
 func sleepUntil(at time.Time) { time.Sleep(time.Until(at)) }

@@ -15,22 +15,22 @@ import (
 
 // A target is a running server that a benchmark asks for ids.
 type target interface {
-	// fill fills ids with what one call gives. Callers share it.
+	// fill makes one call and fills ids. It may be called concurrently.
 	fill(ctx context.Context, ids []firn.ID) (int, error)
-	// every says which calls are worth to be timed: seldom or always.
+	// every is how many calls there are for each timed one: seldom or always.
 	every() int
 	close() error
 }
 
-// A background is a target that may ask its server in the background: the measurement can
-// end before a call has returned the reason why there are no ids.
+// A background is a target that requests ids in the background. A measurement can end before a call has returned why
+// there are no ids.
 type background interface {
 	// latest returns the error of the latest request, nil if there is none.
 	latest() error
 }
 
-// targets open a target, by the scheme of its URL. Errors in the URL or about the
-// load are wrong usage, and repeat no password.
+// targets open a target by the scheme of its URL. Errors about the URL or the load are wrong usage, and contain no
+// password.
 var targets = map[string]func(url string, l load) (target, error){
 	"http":   httpTarget,
 	"https":  httpTarget,

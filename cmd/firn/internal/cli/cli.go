@@ -46,12 +46,12 @@ const sameSignal = time.Second
 
 // Main runs the command line and returns its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	// A closed pipe shall be an error of the write, so that leases are released.
+	// A write to a closed pipe must return an error instead of killing the process, so that leases are released.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process at once, but not one that is sent with the first,
-	// as by who ends a group of processes and each of them.
+	// A second signal ends the process at once, unless it was sent together with the first: some programs signal a process
+	// group and also each of its processes.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })()
 
 	root := newRoot()
@@ -65,7 +65,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitOK
 	case errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
 		return exitError
-	case errors.Is(err, errUsage), cmd == root: // which has no work of its own: the command is unknown
+	case errors.Is(err, errUsage), cmd == root: // the root command only fails if the command is unknown
 		fmt.Fprintf(stderr, "firn: %v\n", err)
 		if names := suspects(cmd.Flags(), err.Error()); len(names) > 0 {
 			fmt.Fprintf(stderr, "Set in the environment: %s\n", strings.Join(names, ", "))
@@ -115,8 +115,8 @@ command line overrides a configuration file, which overrides the environment.`,
 	return root
 }
 
-// onlyItsCommands makes a command that only has subcommands refuse any other argument;
-// cobra would show its help and call that success.
+// onlyItsCommands makes a command that has only subcommands refuse other arguments. Cobra would show its help and exit
+// with success.
 func onlyItsCommands(cmd *cobra.Command) {
 	var names []string
 	for _, sub := range cmd.Commands() {
@@ -131,12 +131,12 @@ func onlyItsCommands(cmd *cobra.Command) {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
-// newHelp is cobra's help, but that an unknown topic is wrong usage.
+// newHelp is cobra's help command, except that an unknown topic is wrong usage.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:              "help [COMMAND]",
 		Short:            "Help about a command",
-		PersistentPreRun: func(*cobra.Command, []string) {}, // what the environment sets is not for it
+		PersistentPreRun: func(*cobra.Command, []string) {}, // help ignores the environment
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {

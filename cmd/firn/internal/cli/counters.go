@@ -18,13 +18,12 @@ import (
 )
 
 const (
-	// mostAtOnce bounds how many ids of a segment a command fetches at once, and so
-	// what is lost if it is killed.
+	// mostAtOnce bounds how many ids of a segment a command fetches at once, and so how many are lost if it is killed.
 	mostAtOnce = 100_000
 	maxStep    = 1 << 40 // that of package segment
 )
 
-// A counted is what is to be made of a counter, checked before the store is opened.
+// A counted describes the ids to make with a counter. It is checked before the store is opened.
 type counted struct {
 	set   settings.Namespace
 	name  string
@@ -33,7 +32,7 @@ type counted struct {
 	log   *slog.Logger
 }
 
-// counted returns what the flags ask for.
+// counted returns the ids that the flags describe.
 func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int64, format string, log *slog.Logger) (counted, error) {
 	k := set.Of()
 	var nameErr, stepErr, formatErr error
@@ -46,7 +45,7 @@ func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int6
 	case settings.Ranges:
 		step := f.step
 		if !flags.Changed("step") {
-			// One more than are asked for, so that none is fetched ahead; it is given back.
+			// One more id than needed, so that the next range is not fetched ahead. The id is given back.
 			step = min(n, mostAtOnce-1) + 1
 		}
 		stepErr = checkRange("step", step, 1, maxStep)
@@ -55,7 +54,7 @@ func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int6
 		if !flags.Changed("template") {
 			return counted{}, errors.Join(nameErr, fmt.Errorf("--kind %s needs a --template, as in --template 'ORD{yyyyMMdd}-{n:6}'", k.Name))
 		}
-		if _, made, err := set.NumberFormat(); err == nil && n > made.PerPeriod() { // else some are used up before it turns out
+		if _, made, err := set.NumberFormat(); err == nil && n > made.PerPeriod() { // otherwise some numbers are used up before the error
 			nameErr = errors.Join(nameErr, firn.NewRangeError("-n", n, 1, made.PerPeriod(), "template "+set.Template))
 		}
 	}
@@ -106,7 +105,7 @@ func (c counted) makeSegment(ctx context.Context, s store.Store, p *printer) err
 	if err != nil {
 		return err
 	}
-	return closing(ctx, all.Close, func() error { // which gives back what is left
+	return closing(ctx, all.Close, func() error { // gives back unused ids
 		one, err := all.Namespace(c.name)
 		if err != nil {
 			return err
@@ -163,7 +162,7 @@ func (p *printer) appendText(dst []byte, text string) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return append(dst, quoted[1:len(quoted)-1]...), nil // the quotes are there
+	return append(dst, quoted[1:len(quoted)-1]...), nil // without the quotes
 }
 
 func checkRange(what string, value, least, most int64) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/firn-id/firn/serial"
 )
 
-// decodable are the kinds that say something about an id without the store.
+// decodable returns the kinds whose ids can be decoded without the store.
 func decodable() []*settings.Kind {
 	return slices.DeleteFunc(slices.Clone(settings.Kinds), isCounted)
 }
@@ -56,7 +56,7 @@ input, one per line.`,
 			}
 			var (
 				layout  firn.Layout
-				serials *serial.Format // to be known by their form
+				serials *serial.Format // recognizes serials by their form
 				read    func(string) (decode.Contents, error)
 			)
 			if k == nil || k.Source == settings.Generator {
@@ -148,7 +148,7 @@ func kindToDecode(flags *pflag.FlagSet, name string) (*settings.Kind, error) {
 	}
 	_, err := kindOf(name)
 	switch {
-	case name != "" && (err != nil || !byEnvironment(flags.Lookup("kind"))): // else it is set for next
+	case name != "" && (err != nil || !byEnvironment(flags.Lookup("kind"))): // a FIRN_KIND of another kind is meant for firn next
 		return nil, firn.NewSyntaxError("kind", name, decodableNames("and")+" are allowed")
 	case given(flags, "prefix"):
 		return nil, fmt.Errorf("--prefix is for --kind %s; other prefixes are found by themselves", list(aboutDecode("prefix"), "or"))
@@ -158,7 +158,7 @@ func kindToDecode(flags *pflag.FlagSet, name string) (*settings.Kind, error) {
 
 // knownSerials returns the format of serials, nil if the flags describe none.
 func knownSerials(flags *pflag.FlagSet, set settings.Namespace) (*serial.Format, error) {
-	set.Prefix = "" // from the environment: serials with a prefix are not recognized by their form
+	set.Prefix = "" // may be set in the environment; serials with a prefix cannot be recognized by their form
 	of := settings.Group(settings.Serial{}, settings.Dated{})
 	f, err := set.SerialFormat()
 	if err = errors.Join(emptied(flags, set, of), err); err == nil {
@@ -167,11 +167,10 @@ func knownSerials(flags *pflag.FlagSet, set settings.Namespace) (*serial.Format,
 	if slices.ContainsFunc(of, func(s settings.Setting) bool { return given(flags, s.Flag) }) {
 		return nil, err
 	}
-	return nil, nil // there are layouts that no serials of the usual width have room for
+	return nil, nil // some layouts do not fit into serials of the default width
 }
 
-// eachID calls do for each id named on the command line or read from stdin.
-// One that fails does not keep the others from being shown.
+// eachID calls do for each id on the command line or standard input. An error does not stop it.
 func eachID(args []string, stdin io.Reader, do func(string) error) error {
 	var errs []error
 	for _, arg := range args {
@@ -199,7 +198,7 @@ func eachID(args []string, stdin io.Reader, do func(string) error) error {
 	return errors.Join(errs...)
 }
 
-// explainContents writes what is in an id that is no 64-bit one, for people.
+// explainContents writes the parts of an id that is not a 64-bit one, for people.
 func explainContents(out io.Writer, text string, t decode.Contents) {
 	fmt.Fprintf(out, "%s\n\n%-11s %s\n", text, "kind", t.Kind)
 	for _, f := range t.Fields {
@@ -211,7 +210,7 @@ func explainContents(out io.Writer, text string, t decode.Contents) {
 	}
 }
 
-// explain writes what is in an id, for people.
+// explain writes the parts of a 64-bit id, for people.
 func explain(out io.Writer, text string, l firn.Layout, r decode.Result) {
 	fmt.Fprintf(out, "%s\n\n%s\n", text, draw(l, r))
 	line := func(name, format string, args ...any) {

@@ -114,7 +114,7 @@ func showReport(out io.Writer, r doctorReport) error {
 	return err
 }
 
-// farAhead is more than the claims of a pool begin ahead of the clock right after it was opened.
+// farAhead is longer than the claims of a pool normally begin ahead of the clock after the pool was opened.
 const farAhead = 30 * time.Second
 
 // beginning reports a pool whose claims begin far ahead, because the clocks of the store and of the
@@ -146,7 +146,7 @@ func fullness(p issuing.Pool) store.Finding {
 	switch left := p.Workers - live; {
 	case left == 0:
 		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use a layout with more workers, or shorter windows"
-	case left < (p.Workers+9)/10: // ten times as many might overflow
+	case left < (p.Workers+9)/10: // fewer than a tenth
 		f.Verdict, f.Advice = store.Doubtful, "fewer than a tenth are left: use a layout with more workers, or shorter windows"
 	}
 	return f

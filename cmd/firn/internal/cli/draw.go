@@ -51,7 +51,7 @@ func draw(l firn.Layout, r decode.Result) string {
 	}
 	text := fmt.Sprintf("%064b", uint64(r.ID))
 	var bits, names []string
-	if used < 64 { // else the time field reaches into the sign's place
+	if used < 64 { // otherwise the time field uses the sign bit
 		bits, names = []string{text[:1]}, []string{"+"}
 	}
 	if spare := 63 - used; spare > 0 {
@@ -66,7 +66,7 @@ func draw(l firn.Layout, r decode.Result) string {
 	return strings.Join(bits, " ") + "\n" + strings.TrimRight(strings.Join(names, " "), " ") + "\n"
 }
 
-// bracket draws a brace of a width with the name in it, or the short one, or none.
+// bracket draws a brace of a width, with the name in it, or the short name, or no name, whatever fits.
 func bracket(width int, name, short string) string {
 	if width == 1 {
 		return "╵"

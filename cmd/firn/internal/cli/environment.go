@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// environment is the annotation of a flag that has its value from there.
+// environment is the annotation of a flag whose value comes from the environment.
 const environment = "firn_environment"
 
 // variable names the environment variable of a flag.
@@ -38,15 +38,15 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// byEnvironment reports whether a flag has its value from the environment.
+// byEnvironment reports whether a flag's value comes from the environment.
 func byEnvironment(f *pflag.Flag) bool { return f != nil && len(f.Annotations[environment]) > 0 }
 
-// given reports whether a flag stands on the command line.
+// given reports whether a flag is on the command line.
 func given(flags *pflag.FlagSet, name string) bool {
 	return flags.Changed(name) && !byEnvironment(flags.Lookup(name))
 }
 
-// origin names a flag by the way it was set.
+// origin names a flag as it was set: --pool, or the environment variable.
 func origin(flags *pflag.FlagSet, name string) string {
 	if byEnvironment(flags.Lookup(name)) {
 		return "environment variable " + variable(name)
@@ -54,8 +54,8 @@ func origin(flags *pflag.FlagSet, name string) string {
 	return "--" + name
 }
 
-// suspects names the environment variables whose values an error repeats, and not
-// their names: who reads it may not know that they are set.
+// suspects returns the environment variables whose values an error contains without their names: the reader may not
+// know that they are set.
 func suspects(flags *pflag.FlagSet, text string) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
@@ -67,8 +67,7 @@ func suspects(flags *pflag.FlagSet, text string) (names []string) {
 	return names
 }
 
-// flagError says of a flag's value that cannot be read what would be allowed; other
-// errors of flags stay as they are.
+// flagError adds to the error about an unreadable flag what is allowed. It returns other errors unchanged.
 func flagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -86,8 +85,8 @@ func flagError(err error) error {
 	return unreadable(f, name, assign, invalid.GetValue())
 }
 
-// unreadable is the error about a value that is not of its flag's type. Assign is how
-// an example begins.
+// unreadable returns the error about a value that does not fit its flag. Assign is the beginning of the example, such
+// as "--n ".
 func unreadable(f *pflag.Flag, name, assign, value string) error {
 	kind, allowed, example := wanted(f)
 	if len(value) > 64 {
@@ -99,7 +98,7 @@ func unreadable(f *pflag.Flag, name, assign, value string) error {
 	return fmt.Errorf("%s %q%s: %s, as in %s%s", name, value, kind, allowed, assign, example)
 }
 
-// wanted says what a flag takes; the kind is empty where what is allowed says it all.
+// wanted describes the values of a flag. If kind is empty, allowed says everything.
 func wanted(f *pflag.Flag) (kind, allowed, example string) {
 	switch f.Name {
 	case "n":

@@ -11,19 +11,20 @@ import (
 )
 
 const (
-	// storeProbes is how many round trips the latency is the median of.
+	// storeProbes is the number of reads whose median is the latency.
 	storeProbes = 9
-	// slowRoundTrip is a round trip beyond which a claim takes noticeably long.
+	// slowRoundTrip is a round trip with which a claim takes noticeably long.
 	slowRoundTrip = 250 * time.Millisecond
-	// clockTolerance is what a lease tolerates by default, and near when to say so.
+	// clockTolerance is the default tolerance of a lease. Beyond clockNear, doctor advises to check the clock.
 	clockTolerance = 10 * time.Second
 	clockNear      = time.Second
-	// probeKey is read to see how long that takes. It is never written.
+	// probeKey is read to measure the latency. It is never written.
 	probeKey = "firn/doctor"
 )
 
-// examineStore examines an open store: how long a read takes, its clock against the one here, and what it says of its
-// server. firn doctor prints the findings, and a server logs them at start. An error says that the store cannot be asked.
+// examineStore measures how long a read takes, compares the store's clock with this machine's, and asks the store
+// about its server. firn doctor prints the findings, and a server logs them at start. An error means that the store
+// could not be asked.
 func examineStore(ctx context.Context, s store.Store) ([]store.Finding, error) {
 	latency, err := examineRoundTrip(ctx, s)
 	if err != nil {

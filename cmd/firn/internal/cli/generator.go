@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// layoutFlags name a layout.
+// layoutFlags are the flags that describe a layout.
 type layoutFlags struct{ set settings.Namespace }
 
 func (f *layoutFlags) add(cmd *cobra.Command) {
@@ -28,15 +28,15 @@ func (f *layoutFlags) parse() (firn.Layout, error) {
 	return decode.Layout(f.set.Layout, f.set.Unit, f.set.Epoch)
 }
 
-// generatorFlags say how ids are made, and where the worker comes from.
+// generatorFlags are the flags of a generator and its lease.
 type generatorFlags struct {
 	layoutFlags
 	storeFlags
 	pinnedAhead, verbose bool
 }
 
-// strictWindow is the default window in a strict pool. It must be sixteen tolerances and
-// a unit there, which is 160s and a little with most layouts.
+// strictWindow is the default window in a strict pool, where a window must be at least sixteen tolerances and a unit:
+// a little more than 160s with most layouts.
 const strictWindow = 3 * time.Minute
 
 func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
@@ -50,12 +50,12 @@ func (f *generatorFlags) add(cmd *cobra.Command, window time.Duration) {
 	flags.BoolVar(&f.verbose, "verbose", false, "log what the lease or the counter does to standard error")
 }
 
-// config returns the lease that the flags ask for, but for its store.
+// config returns the lease that the flags describe, without its store.
 func (f *generatorFlags) config(stderr io.Writer) (lease.Config, error) {
 	return f.configOf(settings.Kinds[0].Only(f.set), stderr)
 }
 
-// configOf is config for the settings of a kind.
+// configOf is config for the settings of one kind.
 func (f *generatorFlags) configOf(set settings.Namespace, stderr io.Writer) (lease.Config, error) {
 	if err := f.checkPool(); err != nil {
 		return lease.Config{}, err
@@ -75,7 +75,7 @@ func (f *generatorFlags) configOf(set settings.Namespace, stderr io.Writer) (lea
 	return cfg, err
 }
 
-// log receives events with --verbose; nil without.
+// log returns the log of --verbose; nil without it.
 func (f *generatorFlags) log(stderr io.Writer) *slog.Logger {
 	if !f.verbose {
 		return nil
@@ -83,8 +83,7 @@ func (f *generatorFlags) log(stderr io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// misuse marks as wrong usage what a flag's value is to blame for, and not what
-// somebody has put into the store.
+// misuse marks an error as wrong usage if a flag's value caused it, but not if the content of the store did.
 func misuse(err error) error {
 	if errors.Is(err, store.ErrForeign) {
 		return err
@@ -95,7 +94,7 @@ func misuse(err error) error {
 	return err
 }
 
-// writer turns ids into text in one of the formats of --format.
+// writer formats ids, as --format says.
 type writer struct {
 	layout   firn.Layout
 	encoding firn.Encoding
@@ -105,8 +104,8 @@ type writer struct {
 
 const formatHelp = "decimal, hex, base32, base36, base58, base62, base64, base64url, readable; with :fixed also decimal:fixed and so on"
 
-// newWriter reads --format: an encoding, which is written in fixed width but for
-// decimal, or with :compact or :fixed as said; or readable.
+// newWriter parses --format: an encoding or readable. Encodings except decimal have a fixed width, unless :compact or
+// :fixed says otherwise.
 func newWriter(format string, layout firn.Layout) (writer, error) {
 	w := writer{layout: layout}
 	if format == "readable" {

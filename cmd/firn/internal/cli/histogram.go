@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// Below 64 ns a bucket is a nanosecond; above, each doubling has 32.
+// Below 64 ns each bucket has one nanosecond; above, each doubling has 32 buckets.
 const (
 	exact   = 64
 	each    = exact / 2
 	buckets = (64-6)*each + exact
 )
 
-// A histogram counts how long calls took, in buckets 1/32 of their value wide: quantiles
-// are right within three percent, however many calls there are. The zero value is empty;
-// its methods are for one goroutine.
+// A histogram counts how long calls took, in buckets 1/32 of their value wide. So quantiles are right within three
+// percent, however many calls there are. The zero value is empty. It is not safe for concurrent use.
 type histogram struct {
 	counts [buckets]int64
 	total  int64
 	most   time.Duration
 }
 
-// Add counts one; a negative duration counts as none.
+// Add counts one duration; a negative one counts as 0.
 func (h *histogram) Add(d time.Duration) {
 	d = max(d, 0)
 	h.counts[bucket(uint64(d))]++
@@ -30,7 +29,7 @@ func (h *histogram) Add(d time.Duration) {
 	h.most = max(h.most, d)
 }
 
-// Merge adds what another has counted.
+// Merge adds the counts of another histogram.
 func (h *histogram) Merge(other *histogram) {
 	for i, n := range other.counts {
 		h.counts[i] += n
@@ -39,13 +38,13 @@ func (h *histogram) Merge(other *histogram) {
 	h.most = max(h.most, other.most)
 }
 
-// Total returns how many were counted.
+// Total returns the number of durations.
 func (h *histogram) Total() int64 { return h.total }
 
-// Max returns the longest, exactly.
+// Max returns the longest duration, exactly.
 func (h *histogram) Max() time.Duration { return h.most }
 
-// Quantile returns what the fraction q of the calls did not exceed, 0 without any.
+// Quantile returns the duration that the fraction q of the calls did not exceed, or 0 without calls.
 func (h *histogram) Quantile(q float64) time.Duration {
 	rank := int64(math.Ceil(q * float64(h.total)))
 	var seen int64

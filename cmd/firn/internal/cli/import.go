@@ -25,7 +25,7 @@ import (
 
 // A system is another system whose counters can be imported.
 type system struct {
-	word, name string // as in a command, and as its makers write it
+	word, name string // of the subcommand, and as the system is spelled
 	tables     string
 	read       func(ctx context.Context, db *sql.DB, except ...string) ([]takeover.Foreign, []takeover.Token, error)
 }
@@ -47,7 +47,7 @@ func newImport() *cobra.Command {
 	return cmd
 }
 
-// importFlags are those of either system.
+// importFlags are the flags of firn import, for both systems.
 type importFlags struct {
 	storeFlags
 	from, config   string
@@ -155,7 +155,7 @@ func (f *importFlags) moved(ctx context.Context, db *sql.DB, from system, plan *
 	return nil
 }
 
-// options reads what stands on the command line, all mistakes at once.
+// options parses the flags, and reports all mistakes at once.
 func (f *importFlags) options() (takeover.Options, error) {
 	o := takeover.Options{Margin: f.margin, Rename: map[string]string{}}
 	var errs []error
@@ -192,7 +192,7 @@ func (f *importFlags) database() (*sql.DB, error) {
 	return db, err
 }
 
-// openFor opens the store. What a dry run would have to make, it takes for empty.
+// openFor opens the store. In a dry run, a default store that does not exist counts as an empty one.
 func (f *importFlags) openFor(ctx context.Context) (store.Store, error) {
 	if err := f.resolve(""); err != nil {
 		return nil, err
@@ -208,9 +208,8 @@ func (f *importFlags) openFor(ctx context.Context) (store.Store, error) {
 	return s, err
 }
 
-// keepYAML writes the file of --config, if that is set. Call it before counters are
-// written: a file with other content is an error then. A file with the same content is
-// left from an earlier run.
+// keepYAML writes the file of --config, if it is given. Call it before counters are written: it fails if the file
+// exists with other content. A file with the same content comes from an earlier run.
 func (f *importFlags) keepYAML(text string) (err error) {
 	if f.config == "" {
 		return nil
@@ -233,12 +232,12 @@ func (f *importFlags) keepYAML(text string) (err error) {
 }
 
 const (
-	// progressAfter is how long a person waits without a word.
+	// progressAfter is how long a command runs before it shows its progress.
 	progressAfter = time.Second
 	progressEvery = 200 * time.Millisecond
 )
 
-// A progress tells a person at a terminal how far a long command is.
+// A progress shows at a terminal how far a long command is.
 type progress struct {
 	out   io.Writer
 	does  string
@@ -261,7 +260,7 @@ func (p *progress) at(done, all int) {
 	fmt.Fprintf(p.out, "\r%s %s of %s names", p.does, thousands(int64(done)), thousands(int64(all)))
 }
 
-// end makes place for what follows.
+// end removes the line, so that other output can follow.
 func (p *progress) end() {
 	if !p.last.IsZero() {
 		fmt.Fprint(p.out, "\r\x1b[K")

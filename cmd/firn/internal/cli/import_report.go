@@ -18,7 +18,7 @@ type importReport struct {
 	DryRun  bool
 	Rows    []takeover.Row
 	YAML    string
-	Skipped int // openings of tokens for names without a counter
+	Skipped int // permissions of tokens for names that were not imported
 }
 
 func (r importReport) write(out io.Writer, from system, config string) error {
@@ -63,7 +63,7 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 	return err
 }
 
-// printable keeps what a foreign table has from steering a terminal.
+// printable quotes a name from a foreign table if it could control a terminal.
 func printable(name string) string {
 	if q := strconv.Quote(name); q != `"`+name+`"` || strings.ContainsAny(name, " \t") || name == "" {
 		return q

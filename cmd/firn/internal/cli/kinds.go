@@ -33,7 +33,7 @@ func kindHelp() string {
 	return strings.Join(here, ", ") + "; or, counted in the store under a --name, " + list(counted, "or")
 }
 
-// kindFlags say what is made of ids, or beside them.
+// kindFlags are the flags of all kinds of ids.
 type kindFlags struct {
 	kind, name string
 	step       int64
@@ -51,8 +51,7 @@ func (f *kindFlags) add(cmd *cobra.Command, set *settings.Namespace) {
 	forKinds(flags, aboutNext)
 }
 
-// parse returns the kind, and the settings of it. Flags that say nothing about the kind are a typing
-// error, or a misunderstanding.
+// parse returns the kind and its settings. A flag of another kind is a mistake.
 func (f *kindFlags) parse(flags *pflag.FlagSet) (*settings.Kind, settings.Namespace, error) {
 	k, err := kindOf(f.kind)
 	if err != nil {
@@ -72,7 +71,7 @@ func (f *kindFlags) parse(flags *pflag.FlagSet) (*settings.Kind, settings.Namesp
 	return k, set, err
 }
 
-// kindOf returns the kind that the command calls so.
+// kindOf returns the kind of a name, which may be a variant such as uuid4.
 func kindOf(name string) (*settings.Kind, error) {
 	for _, k := range settings.Kinds {
 		if k.Name == name || k.Variants[name] != nil {
@@ -121,10 +120,10 @@ func writeWide(ctx context.Context, set settings.Namespace, n int64, p *printer)
 	return nil
 }
 
-// An appender appends an id as it is to be written.
+// An appender appends an id in its text form.
 type appender func(dst []byte, id firn.ID) ([]byte, error)
 
-// newAppender returns how ids that are made of numbers are written.
+// newAppender returns the text form of ids that are made of numbers.
 func newAppender(set settings.Namespace, format string, layout firn.Layout) (appender, error) {
 	k := set.Of()
 	switch {

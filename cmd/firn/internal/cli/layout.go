@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
 
-// layoutInfo is what a layout can do, as --json prints it.
+// layoutInfo has the limits of a layout, as --json prints them.
 type layoutInfo struct {
 	Name         string    `json:"name,omitempty"`
 	Layout       string    `json:"layout"`
@@ -36,7 +36,7 @@ type layoutInfo struct {
 	Span         *idSpan   `json:"span,omitempty"`
 }
 
-// idSpan is the ids of a moment or a span of time.
+// idSpan has the smallest and largest id of a moment or a span of time.
 type idSpan struct {
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"` // exclusive
@@ -135,7 +135,7 @@ func listPresets(out io.Writer, asJSON bool) error {
 	return err
 }
 
-// moment reads a time as ParseEpoch does, or "now".
+// moment parses a time as ParseEpoch does, or "now".
 func moment(text string) (time.Time, error) {
 	if text == "now" {
 		return time.Now(), nil
@@ -213,10 +213,10 @@ func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
 	}
 }
 
-// age tells how long a layout lasts.
+// age returns how long a layout lasts.
 func age(l firn.Layout) string {
 	years := l.Time(l.MaxTick()).Sub(l.Epoch()).Hours() / 24 / 365.2425
-	if years > 290 { // a Duration holds no more
+	if years > 290 { // a Duration cannot hold more
 		years = float64(l.Time(l.MaxTick()).Unix()-l.Epoch().Unix()) / 86400 / 365.2425
 	}
 	switch {
@@ -241,7 +241,7 @@ func plural(n int64, one, many string) string {
 	return thousands(n) + " " + many
 }
 
-// perSecond writes how many there are a second. That may be more than an int64 holds.
+// perSecond formats a rate, which an int64 may not hold.
 func perSecond(n float64) string { return grouped(fmt.Sprintf("%.0f", math.Trunc(n))) }
 
 func grouped(text string) string {

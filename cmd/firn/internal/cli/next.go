@@ -92,7 +92,7 @@ func withCounter(ctx context.Context, flags *storeFlags, c counted, p *printer) 
 	return p.ending(c.make(ctx, s, p))
 }
 
-// withLease runs do with a worker leased, and gives it back.
+// withLease leases a worker, runs do, and releases the worker.
 func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func(*lease.Lease) error) (err error) {
 	s, err := flags.open(ctx, "")
 	if err != nil {
@@ -112,7 +112,7 @@ func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func
 	return do(l)
 }
 
-// hint adds the flag that helps.
+// hint adds the flags that help to an error about a pool.
 func hint(err error) error {
 	var pool *lease.PoolError
 	switch {
@@ -128,12 +128,12 @@ func hint(err error) error {
 // chunk is how many ids are made and written at once.
 const chunk = 4096
 
-// A filler makes ids: as many as fit, or fewer and why.
+// A filler makes ids. It fills as many as it can, and returns an error if those are not all.
 type filler interface {
 	Fill(ctx context.Context, ids []firn.ID) (int, error)
 }
 
-// chunks makes n ids and hands them on in order, in pieces.
+// chunks makes n ids and passes them to do, in order.
 func chunks(ctx context.Context, from filler, n int64, do func([]firn.ID) error) error {
 	ids := make([]firn.ID, min(n, chunk))
 	var waited time.Duration // since the last id
@@ -156,8 +156,8 @@ func chunks(ctx context.Context, from filler, n int64, do func([]firn.ID) error)
 // maxFenceWait bounds how long a command waits for its lease to be renewed.
 const maxFenceWait = 30 * time.Second
 
-// awaitRenewal waits a little if err is that the fence was reached: the store
-// may be slow. It returns the error if that has lasted too long, and any other.
+// awaitRenewal waits a little if err says that the fence was reached: the store may be slow. It returns other errors,
+// and that one too if it has lasted too long.
 func awaitRenewal(ctx context.Context, err error, waited *time.Duration) error {
 	if err == nil {
 		*waited = 0

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// A printer writes ids: one a line, or all of them as {"ids":["…"]}.
+// A printer writes ids: one per line, or all as {"ids":["…"]}.
 type printer struct {
 	out    *bufio.Writer
 	asJSON bool
@@ -18,7 +18,7 @@ func newPrinter(out io.Writer, asJSON bool) *printer {
 	return &printer{out: bufio.NewWriterSize(out, 64<<10), asJSON: asJSON}
 }
 
-// add writes what append makes; an id needs no escaping in any form.
+// add writes one id, which item appends. Ids need no escaping in JSON.
 func (p *printer) add(item func(dst []byte) ([]byte, error)) (err error) {
 	p.item = p.item[:0]
 	if p.asJSON {
@@ -44,12 +44,11 @@ func (p *printer) comma() string {
 	return `{"ids":["`
 }
 
-// flush hands on what was written so far.
+// flush writes what is buffered.
 func (p *printer) flush() error { return p.out.Flush() }
 
-// ending ends what was printed by what returned err, and returns err. Ids printed
-// are issued: who reads them as JSON shall have them even if no more could be made.
-// Without any, a failure prints nothing.
+// ending ends the output and returns err, the error of what made the ids. Printed ids are issued, so the JSON must be
+// complete even if no more ids could be made. Without any id, a failure prints nothing.
 func (p *printer) ending(err error) error {
 	if err == nil {
 		return p.end()
@@ -57,13 +56,13 @@ func (p *printer) ending(err error) error {
 	if !p.any {
 		return err
 	}
-	if endErr := p.end(); endErr != nil && !errors.Is(err, endErr) { // a write that failed fails again
+	if endErr := p.end(); endErr != nil && !errors.Is(err, endErr) { // a failed write fails again with the same error
 		return errors.Join(err, endErr)
 	}
 	return err
 }
 
-// end closes what add has opened.
+// end writes the end of the JSON, and flushes.
 func (p *printer) end() error {
 	if p.asJSON {
 		if !p.any {

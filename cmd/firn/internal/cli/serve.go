@@ -31,7 +31,7 @@ const (
 	defaultRESP = "127.0.0.1:7071"
 )
 
-// longestLinger bounds how long an end may be put off.
+// longestLinger bounds --linger.
 const longestLinger = 10 * time.Minute
 
 func newServe() *cobra.Command {
@@ -74,8 +74,8 @@ use and share one generator, which the flags configure.`,
 				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err
 				}
-				// From here to the end: also before the file is followed, and while
-				// workers are given back, a hangup is no end.
+				// From here until the process ends, SIGHUP must not end it, not even before the file is followed or while workers are
+				// released.
 				hangup := make(chan os.Signal, 1)
 				signal.Notify(hangup, syscall.SIGHUP)
 				defer signal.Stop(hangup)
@@ -99,7 +99,7 @@ use and share one generator, which the flags configure.`,
 			case err != nil:
 				return err
 			}
-			// The ports first: a server that cannot listen need not take a worker.
+			// Ports before workers: a server that cannot listen need not take a worker.
 			listeners, err := listen(ctx, onHTTP, onRESP)
 			if err != nil {
 				return errors.Join(err, s.Close())
@@ -136,8 +136,8 @@ use and share one generator, which the flags configure.`,
 	return cmd
 }
 
-// suggest tells a person at a terminal what to try from another. It is for a server
-// without a configuration: there are no tokens and no TLS, and every namespace is there.
+// suggest prints commands to try in another terminal. It is for a server without a configuration: any namespace works
+// there, without a token or TLS.
 func suggest(w io.Writer, on server.Listeners) {
 	fmt.Fprintf(w, "\nTry, in another terminal (Ctrl-C here ends the server):\n  curl http://%s/v1/ids/orders\n", local(on.HTTP.Addr()))
 	if on.RESP != nil {
@@ -149,7 +149,7 @@ func suggest(w io.Writer, on server.Listeners) {
 	fmt.Fprintln(w)
 }
 
-// local is where this machine reaches a listener, which may listen on all interfaces.
+// local returns the address by which this machine reaches a listener, which may listen on all interfaces.
 func local(a net.Addr) string {
 	at, ok := a.(*net.TCPAddr)
 	if !ok || !at.IP.IsUnspecified() {
@@ -158,7 +158,7 @@ func local(a net.Addr) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
 }
 
-// stopTraces sends what spans are left, for a bounded time.
+// stopTraces sends the remaining spans, within a bounded time.
 func stopTraces(ctx context.Context, traces *telemetry.Traces, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
@@ -167,12 +167,11 @@ func stopTraces(ctx context.Context, traces *telemetry.Traces, log *slog.Logger)
 	}
 }
 
-// lookEvery is how often files are looked at for changes; a change counts when it was
-// seen twice.
+// lookEvery is how often the server checks its files for changes. A change counts once it was seen twice.
 const lookEvery = 2 * time.Second
 
-// follow has the server follow its configuration until the function it returns is called.
-// Without a configuration a hangup ends the process, as it does other programs.
+// follow lets the server follow its configuration until the returned function is called. Without a configuration,
+// SIGHUP ends the process, as usual.
 func follow(ctx context.Context, srv *server.Server, config string) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ticker := time.NewTicker(lookEvery)
@@ -193,7 +192,7 @@ func follow(ctx context.Context, srv *server.Server, config string) (end func())
 	}
 }
 
-// warn logs what firn doctor would find not to be good about the store.
+// warn logs those findings of firn doctor about the store that are not good.
 func warn(ctx context.Context, s store.Store, log *slog.Logger) {
 	findings, err := examineStore(ctx, s)
 	if err != nil {
@@ -222,7 +221,7 @@ func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, erro
 	}
 }
 
-// An address is one to listen on, and who said so.
+// An address is an address to listen on, and which setting it comes from.
 type address struct{ text, from string }
 
 // pickAddress returns the address to listen on: that of the command line, else of the
@@ -245,7 +244,7 @@ func pickAddress(flags *pflag.FlagSet, name, flag, file string) (address, error)
 	return address{flag, from}, nil
 }
 
-// listen takes the ports.
+// listen opens the listeners.
 func listen(ctx context.Context, onHTTP, onRESP address) (on server.Listeners, err error) {
 	take := func(a address) net.Listener {
 		if err != nil || a.text == settings.Off {
@@ -279,7 +278,7 @@ func readConfig(flags *pflag.FlagSet, path string) (settings.Config, error) {
 	return cfg, err
 }
 
-// onlyOutsideConfig refuses flags that a configuration file says per namespace.
+// onlyOutsideConfig refuses flags that are settings of a namespace in a configuration file.
 func onlyOutsideConfig(flags *pflag.FlagSet) error {
 	var names []string
 	for _, s := range append(settings.Group(settings.Pooled{}), settings.Setting{Flag: "worker-ahead"}) {

@@ -46,7 +46,7 @@ func addSettings(flags *pflag.FlagSet, n *settings.Namespace, of []settings.Sett
 	}
 }
 
-// setDefault gives a flag a value that it has until another is given.
+// setDefault sets the default of a flag.
 func setDefault(flags *pflag.FlagSet, name, value string) {
 	f := flags.Lookup(name)
 	if err := f.Value.Set(value); err != nil {
@@ -55,7 +55,7 @@ func setDefault(flags *pflag.FlagSet, name, value string) {
 	f.DefValue = value
 }
 
-// An optional number is a flag that is either set or not.
+// An optional number is nil unless its flag is set.
 type optional struct{ into **int64 }
 
 func (o optional) Set(text string) error {
@@ -73,7 +73,7 @@ func (o optional) String() string {
 
 func (optional) Type() string { return "int" }
 
-// A listed flag has a list whose items stand between commas.
+// A listed flag is a list with commas between its items.
 type listed struct{ into *[]string }
 
 func (l listed) Set(text string) error {
@@ -90,13 +90,12 @@ func (l listed) String() string {
 
 func (listed) Type() string { return "string" }
 
-// flagged returns the settings that have these flags.
+// flagged returns the settings with these flags.
 func flagged(names ...string) []settings.Setting {
 	return slices.DeleteFunc(settings.All(), func(s settings.Setting) bool { return !slices.Contains(names, s.Flag) })
 }
 
-// emptied refuses values that would stand for the default: 0, and the empty text of a variable that
-// is not set.
+// emptied refuses values that would mean the default: 0, and an empty text, as of a variable that is not set.
 func emptied(flags *pflag.FlagSet, n settings.Namespace, of []settings.Setting) error {
 	var errs []error
 	for _, s := range of {
@@ -112,7 +111,7 @@ func emptied(flags *pflag.FlagSet, n settings.Namespace, of []settings.Setting) 
 	return errors.Join(errs...)
 }
 
-// A flagKinds says which kinds a flag is about: by their names, nil for all.
+// A flagKinds returns the names of the kinds that have a flag; nil for all kinds.
 type flagKinds func(flag string) []string
 
 // aboutNext is the flagKinds of firn next.
@@ -150,8 +149,8 @@ func isCounted(k *settings.Kind) bool {
 	return k.Source != settings.Generator && k.Source != settings.Local
 }
 
-// misplaced returns an error for each flag on the command line that is about other kinds. What the
-// environment sets may be for another command.
+// misplaced returns an error for each flag on the command line that the kind does not have. Flags from the environment
+// are ignored: they may be meant for another command.
 func misplaced(flags *pflag.FlagSet, about flagKinds, kind string) error {
 	var errs []error
 	flags.Visit(func(f *pflag.Flag) {
@@ -172,7 +171,7 @@ func list(names []string, and string) string {
 	return strings.Join(names[:last], ", ") + " " + and + " " + names[last]
 }
 
-// forKinds begins the help of flags that are not about the default kind with the kinds that have them.
+// forKinds puts the names of their kinds before the help of flags that the default kind does not have.
 func forKinds(flags *pflag.FlagSet, about flagKinds) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if kinds := about(f.Name); len(kinds) > 0 && !slices.Contains(kinds, settings.Kinds[0].Name) {

@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store/filestore"
 )
 
-// storeFlags name a pool in a store.
+// storeFlags are the flags that name a store and a pool.
 type storeFlags struct {
 	store, pool string
 	byDefault   bool // no store was named
@@ -29,17 +29,17 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// addStore is add for commands that know no pool.
+// addStore is add for commands without a pool.
 func (f *storeFlags) addStore(cmd *cobra.Command, usage string) {
 	f.flags = cmd.Flags()
 	f.flags.StringVar(&f.store, "store", "", usage)
 	if url, err := defaultStore(); err == nil {
-		f.flags.Lookup("store").DefValue = url // for the help; whether there is one matters when it is needed
+		f.flags.Lookup("store").DefValue = url // only for the help; open reports the error
 	}
 }
 
-// checkPool refuses an invalid pool name. The empty one is invalid too: an unset
-// variable must not join the pool of others.
+// checkPool refuses an invalid pool name. An empty name is invalid: with an unset variable, a process must not join
+// another pool.
 func (f *storeFlags) checkPool() error {
 	if err := store.CheckName("pool", f.pool); err != nil {
 		return fmt.Errorf("%s: %w", origin(f.flags, "pool"), err)
@@ -47,7 +47,7 @@ func (f *storeFlags) checkPool() error {
 	return nil
 }
 
-// onPool does something with the store of a pool, within a bounded time.
+// onPool opens the store and calls do, within a bounded time.
 func (f *storeFlags) onPool(ctx context.Context, do func(context.Context, store.Store) error) (err error) {
 	if err := f.checkPool(); err != nil {
 		return usage(err)
@@ -62,8 +62,8 @@ func (f *storeFlags) onPool(ctx context.Context, do func(context.Context, store.
 	return do(ctx, s)
 }
 
-// open opens the store that the command line names, else a configuration file, else
-// the environment, else the default one. It leaves its URL in f.store.
+// open opens the store of the command line, else of the configuration file, else of the environment, else the default
+// one. It sets f.store to its URL.
 func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error) {
 	if err := f.resolve(file); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (f *storeFlags) resolve(file string) (err error) {
 	return usage(err)
 }
 
-// defaultStore is the folder that programs of this user lease workers from, too.
+// defaultStore returns the store of this user, which Go programs use too (lease.OnThisMachine).
 func defaultStore() (string, error) {
 	dir, err := filestore.Home()
 	if err != nil {

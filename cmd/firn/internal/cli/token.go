@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-// maxSecret bounds what is read as a secret.
+// maxSecret bounds the length of a secret on standard input.
 const maxSecret = 4096
 
 // A tokenMade is what firn token --json prints.
@@ -88,7 +88,7 @@ func readSecret(from io.Reader) (string, error) {
 	return line, nil
 }
 
-// line returns the token as it stands in the configuration.
+// line returns the token as a line of the configuration.
 func (t tokenMade) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  - {name: %s, sha256: %q", strconv.Quote(t.Name), t.SHA256)

@@ -12,11 +12,10 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
-// keyVariable holds keys where there is no file for them.
+// keyVariable is the environment variable with the keys, if no file is given.
 const keyVariable = "FIRN_VEIL_KEYS"
 
-// veilFlags say with what ids are veiled. Keys never stand on a command line, where
-// others on the machine see them.
+// veilFlags are the flags of a veil. Keys are never on a command line, which other users of the machine can see.
 type veilFlags struct {
 	keyFile, namespace string
 	bits, versionBits  int
@@ -33,7 +32,7 @@ func (f *veilFlags) add(cmd *cobra.Command) {
 }
 
 func (f *veilFlags) cipher() (*veil.Cipher, error) {
-	// veil.New takes 0 for the default, and allows 64, of which half are no ids.
+	// 0 would mean the default of veil.New, and half of the values with 64 bits are not ids.
 	if f.bits < 20 || f.bits > veil.DefaultBits {
 		return nil, usage(firn.NewRangeError("--bits", int64(f.bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript; fewer than 20 are too few to hide in"))
 	}

@@ -17,8 +17,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// waiting is the log without --verbose: it says what the command waits for, and writes warnings. Otherwise nothing would be
-// seen for as long as a pool takes to be opened.
+// waiting is the log without --verbose. It writes warnings, and what the command waits for: to join a pool may take
+// seconds.
 type waiting struct{ out io.Writer }
 
 // Enabled implements [slog.Handler].

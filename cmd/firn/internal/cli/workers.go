@@ -88,7 +88,7 @@ func missing(ctx context.Context, s store.Store, flags storeFlags, err error) er
 	return misuse(err)
 }
 
-// storePatience bounds the commands that look at a store once.
+// storePatience bounds commands that read or write the store a few times.
 const storePatience = 30 * time.Second
 
 func patient(ctx context.Context) (context.Context, context.CancelFunc) {

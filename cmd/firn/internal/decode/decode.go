@@ -1,5 +1,4 @@
-// Package decode reads ids in any text form and says what is in them: the same
-// for the command line and the server.
+// Package decode decodes ids in any text form, for the command line and the server.
 package decode
 
 import (
@@ -12,8 +11,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Result is an id taken apart. Its JSON form is the same everywhere; 64-bit
-// numbers that may pass 2^53 are strings.
+// A Result is a decoded id. 64-bit numbers that may exceed 2^53 are strings in its JSON.
 type Result struct {
 	ID         firn.ID   `json:"id"`
 	Layout     string    `json:"layout"` // the preset's name, or the textual form
@@ -23,17 +21,16 @@ type Result struct {
 	Worker     int64     `json:"worker"`
 	Sequence   int64     `json:"sequence"`
 
-	// How the text was read, and in which other ways it could have been.
+	// The encoding of the text, and other encodings that it fits.
 	Encoding string         `json:"-"`
 	Others   []firn.Reading `json:"-"`
 }
 
-// plausible is how far an id's time may lie ahead for it to be taken as meant.
+// plausible is how far ahead the time of an id may be if its encoding was guessed.
 const plausible = 366 * 24 * time.Hour
 
-// Text reads text as an id of a layout. Encoding is the name of one, "readable"
-// or empty; then of all encodings that fit the text the first is taken whose
-// time is not far in the future of now.
+// Text decodes a text as an id of a layout. Encoding names the encoding, or is "readable" or empty. If it is empty,
+// Text takes the first encoding that fits and gives a time that is not far in the future.
 func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, error) {
 	if encoding == "readable" {
 		return readable(text, layout)
@@ -52,7 +49,7 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		}
 		return ID(id, e.String(), layout)
 	}
-	if negative(text) { // which base64 could read, its digits include the dash
+	if negative(text) { // base64 would accept the dash
 		_, err := firn.ParseID(text)
 		return Result{}, err
 	}
@@ -73,7 +70,7 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 	}
 	chosen := readings[best]
 	result, err := ID(chosen.ID, chosen.Encoding.String(), layout)
-	if chosen.Encoding != firn.Decimal { // digits alone are decimal: nothing to point out
+	if chosen.Encoding != firn.Decimal { // plain digits are decimal, without doubt
 		result.Others = append(readings[:best:best], readings[best+1:]...)
 	}
 	return result, err
@@ -105,7 +102,7 @@ func Guesses(id firn.ID, layout firn.Layout, now time.Time) (found []Guess) {
 	known := map[firn.Layout]bool{}
 	for _, p := range firn.Presets() {
 		if at, ok := timeBy(p.Layout, early); ok && !known[p.Layout] {
-			known[p.Layout] = true // leaf is twitter
+			known[p.Layout] = true // the presets leaf and twitter are one layout
 			found = append(found, Guess{p, at})
 		}
 	}
@@ -113,8 +110,7 @@ func Guesses(id firn.ID, layout firn.Layout, now time.Time) (found []Guess) {
 	return found
 }
 
-// CheckFormat returns an error for what is neither a name of an encoding, "readable"
-// nor empty.
+// CheckFormat returns an error unless format is the name of an encoding, "readable" or empty.
 func CheckFormat(format string) error {
 	if format == "" || format == "readable" {
 		return nil
@@ -139,7 +135,7 @@ func readable(text string, layout firn.Layout) (Result, error) {
 	return ID(id, "readable", layout)
 }
 
-// ID takes an id apart that was written in the named encoding.
+// ID decodes an id. Encoding is that of its text.
 func ID(id firn.ID, encoding string, layout firn.Layout) (Result, error) {
 	p, err := layout.Decompose(id)
 	if err != nil {
@@ -151,7 +147,7 @@ func ID(id firn.ID, encoding string, layout firn.Layout) (Result, error) {
 	}, nil
 }
 
-// Label names a layout: by its preset, else by its textual form.
+// Label returns the name of a layout's preset, else its textual form.
 func Label(l firn.Layout) string {
 	if name := l.Name(); name != "" {
 		return name

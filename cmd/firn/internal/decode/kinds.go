@@ -17,19 +17,19 @@ import (
 	"github.com/firn-id/firn/serial"
 )
 
-// Contents are what is in an id of a kind other than 64 bits.
+// Contents is a decoded id of a kind with other than 64 bits.
 type Contents struct {
 	Kind   string
 	Fields []Field
 }
 
-// A Field is one of them. Its value is a string, a number or a time.
+// A Field is one part of an id. Its value is a string, a number or a time.
 type Field struct {
 	Name  string
 	Value any
 }
 
-// MarshalJSON writes the kind and then the fields, in their order.
+// MarshalJSON writes the kind and then the fields, in order.
 func (t Contents) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("{")
@@ -47,9 +47,9 @@ func (t Contents) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Kind takes apart what by its form is no 64-bit id: a UUID, an ObjectID, a serial
-// of s (nil: none is known), or one of these with a prefix. A 64-bit id with a prefix comes back
-// without it, as rest. Found is false if text is none of them.
+// Kind decodes a text that by its form is not a 64-bit id: a UUID, an ObjectID, a serial of format s (nil: serials are
+// not recognized), or one of these with a prefix. Of a 64-bit id with a prefix it returns the part after the prefix as
+// rest. Found is false for any other text.
 func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, err error) {
 	switch {
 	case strings.Count(text, "-") == 4 && len(text) >= 36:
@@ -70,8 +70,8 @@ func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, e
 	return Contents{}, text, false, nil
 }
 
-// nearMiss returns an error for hex digits, letters among them, that are more than 64
-// bits have, and nearly those of another kind.
+// nearMiss returns an error for hex digits with letters that are too many for 64 bits and almost as many as another
+// kind has.
 func nearMiss(text string) error {
 	const digits = "0123456789"
 	if strings.Trim(text, digits) == "" || strings.Trim(text, digits+"abcdefABCDEF") != "" || len(firn.Readings(text)) > 0 {
@@ -92,10 +92,10 @@ func isHex(text string) bool {
 	return err == nil
 }
 
-// UUID takes a UUID apart.
+// UUID decodes a UUID.
 func UUID(text string) (Contents, error) {
 	id, err := uuid.Parse(text)
-	// Of 38 characters Parse takes the first and the last for braces, whatever they are.
+	// Parse takes the first and last of 38 characters for braces, whatever they are.
 	if err != nil || len(text) == 38 && (text[0] != '{' || text[37] != '}') {
 		return Contents{}, firn.NewSyntaxError("UUID", text, "32 hex digits in groups of 8-4-4-4-12 are wanted")
 	}
@@ -114,7 +114,7 @@ func uuidFields(id uuid.UUID) Contents {
 	return t
 }
 
-// uuidTime reads the 48 bits of milliseconds that a UUID of version 7 begins with (RFC 9562).
+// uuidTime returns the time in a UUID of version 7: its first 48 bits, in milliseconds (RFC 9562).
 func uuidTime(id uuid.UUID) time.Time {
 	ms := int64(0)
 	for _, b := range id[:6] {
@@ -123,7 +123,7 @@ func uuidTime(id uuid.UUID) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// ObjectID takes an ObjectID apart.
+// ObjectID decodes an ObjectID.
 func ObjectID(text string) (Contents, error) {
 	id, err := objectid.Parse(text)
 	if err != nil {
@@ -137,12 +137,12 @@ func objectIDFields(id objectid.ID) Contents {
 	machine, process := p.Unique[:3], binary.BigEndian.Uint16(p.Unique[3:])
 	return Contents{"objectid", []Field{
 		{"id", id.String()}, {"time", id.Time()}, {"unique", hex.EncodeToString(p.Unique[:])}, {"counter", p.Counter},
-		// The same five bytes as the historic form has them.
+		// The same five bytes in the older format, with machine and process.
 		{"machine", hex.EncodeToString(machine)}, {"process", process},
 	}}
 }
 
-// Serial takes a serial of s apart.
+// Serial decodes a serial of format s.
 func Serial(text string, s *serial.Format) (Contents, error) {
 	p, err := s.Parse(text)
 	if err != nil {
@@ -158,7 +158,7 @@ func Serial(text string, s *serial.Format) (Contents, error) {
 	}}, nil
 }
 
-// withPrefix tells by its width what follows a prefix.
+// withPrefix decodes an id with a prefix. The width of the text after the prefix tells its kind.
 func withPrefix(text string) (t Contents, rest string, found bool, err error) {
 	p, rest, err := prefixed.Split(text)
 	if err != nil {
@@ -182,14 +182,13 @@ func withPrefix(text string) (t Contents, rest string, found bool, err error) {
 		return prefixOf(p, objectIDFields(objectid.ID(b))), "", true, nil
 	}
 	if len(text) == len(firn.Base64URL.Fixed(0)) && len(firn.Readings(text)) > 0 {
-		return Contents{}, text, false, nil // an id in base64url may have the character too
+		return Contents{}, text, false, nil // an underscore may also be a digit of base64url
 	}
 	return Contents{}, "", true, firn.NewSyntaxError("id with a prefix", text,
 		fmt.Sprintf("%d characters follow the prefix; 13 (64 bits), 20 (an ObjectID) or 26 (a UUID) are wanted", len(rest)))
 }
 
-// upperCase returns an error for an id whose prefix would be one in lower case; any
-// other text is read as something else.
+// upperCase returns an error for an id whose prefix is valid except for its upper case, and nil for any other text.
 func upperCase(text string) error {
 	at := strings.LastIndexByte(text, '_')
 	lower := strings.ToLower(text[:at]) + text[at:]

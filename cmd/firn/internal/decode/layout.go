@@ -2,8 +2,8 @@ package decode
 
 import "github.com/firn-id/firn"
 
-// Layout reads a layout whose unit and epoch may be given apart from it, as
-// flags and query parameters do; empty ones are the layout's own.
+// Layout parses a layout. Unit and epoch may be given separately, as by flags and query parameters; empty ones are
+// those of the layout.
 func Layout(layout, unit, epoch string) (firn.Layout, error) {
 	l, err := firn.ParseLayout(layout)
 	if err != nil {

@@ -20,8 +20,8 @@ func (p Protocol) String() string {
 	return [...]string{"http", "rpc", "resp", "leaf", "tinyid", "cosid"}[p]
 }
 
-// A Front is the service as one protocol uses it: who is calling (caller.go), and ids for them (issue.go).
-// A [Reader] answers the rest. Each request and its error is counted once (tally.go). Errors are or wrap ones that
+// A Front is the service for one protocol: it identifies callers (caller.go) and issues ids (issue.go). A [Reader]
+// answers other requests. Each request is counted once, with its error (tally.go). Errors are or wrap those that
 // package failure knows.
 type Front struct {
 	tally

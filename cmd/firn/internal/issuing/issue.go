@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// An Ask is what a request for ids asks for.
+// An Ask is a request for ids.
 type Ask struct {
 	Namespace string
 	Count     int
@@ -24,9 +24,9 @@ type Ask struct {
 	Fits func(*Namespace) error
 }
 
-// Issue fills b with ids: all that the request asks for, or it returns an error. It makes the
-// namespace where namespaces are made on first use, and returns it. Ids are numbers or texts,
-// see [Namespace.Numeric]. The caller releases b.
+// Issue fills b with all ids that the request asks for, or returns an error. If namespaces are created on first use,
+// it creates the namespace. It returns the namespace. Ids are numbers or texts, see [Namespace.Numeric]. The caller
+// releases b.
 func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Batch) (*Namespace, error) {
 	now := f.service.now.Load()
 	caller, ns, err := f.find(now, caller, ask, 1)
@@ -54,9 +54,9 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 	return ns, nil
 }
 
-// IssueEach issues a number each for n requests that came together, in b.IDs. One call costs
-// less, and the ids are in the order of the requests. N is at most the limit of a batch.
-// Either all requests succeed, or all fail with the same error and b.IDs is empty.
+// IssueEach issues one number for each of n requests that came together, in their order, in b.IDs. One call costs less
+// than n. N is at most the limit of a batch. Either all requests succeed, or all fail with the same error and b.IDs is
+// empty.
 func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, namespace string, n int, b *Batch) error {
 	b.IDs = b.IDs[:0]
 	caller, ns, err := f.find(f.service.now.Load(), caller, Ask{Namespace: namespace, Fits: numeric}, n)
@@ -100,15 +100,14 @@ func numeric(ns *Namespace) error {
 		"the ids of namespace %s, of kind %s, are texts: take them with FIRN.NEXT %s", ns.name, ns.Kind(), ns.name)
 }
 
-// Find returns the namespace of a request if the caller may use it and it fits, without
-// taking ids. It makes the namespace where namespaces are made on first use.
+// Find returns the namespace of a request if the caller may use it and it fits, without taking ids. If namespaces are
+// created on first use, it creates the namespace.
 func (f *Front) Find(caller *access.Caller, ask Ask) (*Namespace, error) {
 	_, ns, err := f.find(f.service.now.Load(), caller, ask, 1)
 	return ns, err
 }
 
-// find is Find for so many requests that came together; it also returns the caller with its
-// current permissions.
+// find is Find for several requests that came together. It also returns the caller with its current permissions.
 func (f *Front) find(now *snapshot, caller *access.Caller, ask Ask, requests int) (*access.Caller, *Namespace, error) {
 	name := ask.Namespace
 	if !now.access.Knows(caller) || !caller.May(name) { // rare: revoked or denied, or identified under other settings
@@ -148,11 +147,9 @@ func checkCount(count, limit int) error {
 	return nil
 }
 
-// issue is the path of every request for ids, in whatever form they are taken. It charges the
-// rates of caller and namespace, handles a configuration that comes into force meanwhile, and
-// counts. Take takes up to count ids of the namespace that it gets, and returns how many;
-// issue may call it again with another namespace. Count is the total of all ids of so many
-// requests, which get the same answer.
+// issue is the path of every request for ids. It charges the rates of caller and namespace, calls take, and counts.
+// Take takes up to count ids of a namespace and returns how many. If a new configuration comes into force meanwhile,
+// issue may call it again with the new namespace. Count is the sum over all requests, which get the same answer.
 func (f *Front) issue(caller *access.Caller, ns *Namespace, requests, count int, take func(*Namespace) (int, error)) error {
 	on := rates{caller.Bucket(), ns.bucket}
 	if on != (rates{}) {

@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
-// A Namespace is a named source of ids, under the settings with which it was found.
+// A Namespace is a named source of ids, with the settings that were in force when it was found.
 type Namespace struct {
 	name     string
 	settings settings.Namespace

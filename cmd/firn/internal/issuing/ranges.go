@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// ranged is a base that hands out ranges.
+// ranged is a base whose ids can be issued as ranges.
 type ranged interface {
 	// takeRange takes up to n consecutive ids of its stripe, at least one.
 	takeRange(ctx context.Context, n int) (segment.Range, error)
@@ -21,9 +21,8 @@ const defaultStep = 1000
 // maxRange bounds a range; a segment takes no more at once.
 const maxRange = 1 << 20
 
-// step returns how many ids to hand out to a client that issues ranges of the namespace
-// itself, from 1 to 1,048,576. It is the least step of a segment: the operator's size of a
-// range, and the number of ids that a client may lose when it ends.
+// step returns the size of a range for a client that issues the ids itself, from 1 to 1,048,576. It is the least step
+// of a segment: the operator chose it as the size of a range, and a client that ends may lose as many ids.
 func (n *Namespace) step() int {
 	switch s := n.settings; {
 	case s.MinStep > 0:
@@ -34,10 +33,9 @@ func (n *Namespace) step() int {
 	return defaultStep
 }
 
-// Charge charges the rates for ids that a front end, not the service, hands out of the store
-// to a caller who may use the name: the caller's rate, and that of the served namespace of
-// that name. The front end then calls done with whether it handed them out. An error is not
-// counted as a request.
+// Charge charges the rates for ids that a front end takes from the store itself: the caller's rate and that of the
+// namespace with this name, if it is served. The caller must be allowed to use the name. The front end then calls
+// done, with whether it issued the ids. An error is not counted as a request.
 func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func(handedOut bool), err error) {
 	count := int(min(ids, math.MaxInt))
 	on := rates{caller.Bucket()}

@@ -85,8 +85,7 @@ func (r Reader) admin(caller *access.Caller, what string) error {
 	return nil
 }
 
-// A DecodeRequest is an id to decode and the layout to decode it by: that of a namespace, or
-// one that is described. All texts but ID may be empty.
+// A DecodeRequest is an id to decode, with the namespace that issued it or a layout. All fields but ID may be empty.
 type DecodeRequest struct {
 	ID, Format          string
 	Namespace           string

@@ -27,8 +27,8 @@ type room struct{ free *semaphore.Weighted }
 
 func newRoom() *room { return &room{semaphore.NewWeighted(roomFor)} }
 
-// hold makes b hold room for count ids, more than a small answer has, in the form in which ns
-// makes them, instead of what it held before.
+// hold reserves room in b for count ids of ns, instead of the room that b held before. Call it for more ids than a
+// small answer has.
 func (r *room) hold(ctx context.Context, ns *Namespace, count int, b *Batch) error {
 	b.Release()
 	if b.Consecutive {

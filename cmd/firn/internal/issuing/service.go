@@ -1,6 +1,5 @@
-// Package issuing is the one path on which a server issues ids, for every protocol: it
-// finds namespaces, checks permissions and rates, and counts. It also reads the slots of pools for those
-// who look at them ([ReadPool]).
+// Package issuing issues a server's ids, for all protocols: it finds namespaces, checks permissions and rates, and
+// counts. [ReadPool] reads the slots of a pool.
 package issuing
 
 import (
@@ -28,10 +27,10 @@ import (
 // maxDynamic bounds the namespaces made on first use; each has metrics of its own.
 const maxDynamic = 10_000
 
-// closeTimeout bounds the exchanges with the store that give workers and ranges back.
+// closeTimeout bounds the calls of the store that release workers and ranges.
 const closeTimeout = 5 * time.Second
 
-// closingAtOnce bounds how many of these exchanges run at the same time.
+// closingAtOnce bounds how many of these calls run at the same time.
 const closingAtOnce = 16
 
 // Config is the configuration of a [Service].

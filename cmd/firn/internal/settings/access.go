@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
 
-// Token is a caller that the server knows.
+// Token is one entry of tokens: a caller, known by a secret or a certificate.
 type Token struct {
 	Name        string   `yaml:"name" unset:"required" help:"the token's name, in logs and errors"`
 	SHA256      string   `yaml:"sha256" help:"SHA-256 of the secret, in hex. firn token creates a secret of 32 random bytes and prints it once; firn token --hash reads an existing one"`
@@ -21,7 +21,7 @@ type Token struct {
 	Rate        string   `yaml:"rate" unset:"no limit" example:"1000/s" help:"ids of the token, over all namespaces: [limits.md](limits.md#rates)"`
 }
 
-// Audit says where denied requests and administrative actions are written down.
+// Audit configures the audit log.
 type Audit struct {
 	File string `yaml:"file" unset:"the log" help:"a file of its own, as JSON lines"`
 }
@@ -29,7 +29,7 @@ type Audit struct {
 // reporter receives a mistake and the keys that lead to it.
 type reporter func(err error, keys ...string)
 
-// Access returns what the configuration, which has been checked, says of callers.
+// Access returns the part of the checked configuration that package access needs.
 func (c Config) Access() access.Config {
 	out := access.Config{Anonymous: c.Anonymous, OpenMetrics: c.AnonymousMetrics}
 	for _, t := range c.Tokens {
@@ -55,7 +55,7 @@ func (t Token) sum() (*[sha256.Size]byte, error) {
 	}
 	b, err := hex.DecodeString(t.SHA256)
 	if err != nil || len(b) != sha256.Size {
-		// What stands there may be the secret itself, so it is not repeated.
+		// The value may be the secret itself, so the error does not repeat it.
 		return nil, errors.New("this is not a SHA-256: write the 64 hex digits that firn token prints, or firn token --hash for a secret that you have")
 	}
 	sum := [sha256.Size]byte(b)
@@ -65,7 +65,7 @@ func (t Token) sum() (*[sha256.Size]byte, error) {
 	return &sum, nil
 }
 
-// Check returns the mistakes of a token that stands alone, each after the key it is about.
+// Check returns the mistakes of a token outside of a configuration. Each begins with its key.
 func (t Token) Check() error {
 	var errs []error
 	Config{Tokens: []Token{t}}.checkAccess(func(err error, keys ...string) {
@@ -79,7 +79,7 @@ func (t Token) Check() error {
 	return errors.Join(errs...)
 }
 
-// checkAccess reports the mistakes in what is said of callers.
+// checkAccess reports the mistakes in tokens and anonymous.
 func (c Config) checkAccess(report reporter) {
 	for i, pattern := range c.Anonymous {
 		report(access.CheckPattern(pattern), fmt.Sprintf("anonymous[%d]", i))
@@ -123,7 +123,7 @@ func (c Config) checkAccess(report reporter) {
 	}
 }
 
-// checkTokenName refuses names that could not stand in a log, or that other callers have.
+// checkTokenName refuses names that are not safe in a log, and those that the log uses for callers without a token.
 func checkTokenName(name string) error {
 	err := CheckName(name)
 	var syntax *firn.SyntaxError

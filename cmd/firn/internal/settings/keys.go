@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/veil"
 )
 
-// Veil says with what the ids of a namespace are veiled. Keys stand in a file, or in
-// an environment variable, never in the configuration.
+// Veil configures the veil of a namespace. Its keys are in a file or an environment variable, never in the
+// configuration.
 type Veil struct {
 	KeyFile     string `yaml:"key_file" help:"file with the keys, each a line VERSION:KEY"`
 	KeyEnv      string `yaml:"key_env" help:"environment variable with the keys, instead of a file"`
@@ -19,8 +19,7 @@ type Veil struct {
 	VersionBits int    `yaml:"version_bits" default:"0" help:"bits that say which of several keys made an id, for rotation"`
 }
 
-// String describes the mapping: under another one, or without a veil, a later id may equal an earlier
-// veiled one.
+// String describes the mapping. If it changes, or the veil is removed, a later id may equal an earlier one.
 func (v Veil) String() string {
 	return fmt.Sprintf("bits %d with version_bits %d", cmp.Or(v.Bits, veil.DefaultBits), v.VersionBits)
 }
@@ -34,12 +33,12 @@ func (v *Veil) Cipher(namespace string) (*veil.Cipher, error) {
 	return veil.New(veil.Config{Keys: all, Bits: v.Bits, VersionBits: v.VersionBits, Namespace: namespace})
 }
 
-// ErrNoKey says that there is neither a file nor a variable with keys.
+// ErrNoKey reports that neither a file nor an environment variable with keys is given.
 var ErrNoKey = errors.New("no key")
 
-// ReadKeys reads the keys that ids are veiled with from a file if one is named, else from an environment variable.
-// Errors name the place and nothing of what stands there: [ErrNoKey] for no file and
-// a variable that is not set, and those of [veil.ParseKeys].
+// ReadKeys reads the keys of a veil from a file if one is named, else from an environment variable. Errors name the
+// place but not its content: [ErrNoKey] if no file is named and the variable is not set, and those of
+// [veil.ParseKeys].
 func ReadKeys(file, variable string) ([]veil.Key, error) {
 	text, place := os.Getenv(variable), "environment variable "+variable
 	switch {
@@ -59,7 +58,7 @@ func ReadKeys(file, variable string) ([]veil.Key, error) {
 	return all, nil
 }
 
-// maxKeyBytes is room for hundreds of keys. What is larger is another file.
+// maxKeyBytes bounds a key file. It is room for hundreds of keys; a larger file is another one by mistake.
 const maxKeyBytes = 64 << 10
 
 func readKeyFile(file string) (text []byte, err error) {

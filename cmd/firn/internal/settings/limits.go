@@ -27,13 +27,13 @@ const (
 	maxConnections     = 1_000_000
 )
 
-// MaxBatch returns how many ids one answer may have.
+// MaxBatch returns the limit of ids in one answer.
 func (l Limits) MaxBatch() int { return given(l.Batch, defaultBatch) }
 
-// MaxBody returns how many bytes a request may bring.
+// MaxBody returns the limit of bytes in one request.
 func (l Limits) MaxBody() int { return given(l.Body, defaultBody) }
 
-// MaxConnections returns how many connections a listener has at a time.
+// MaxConnections returns the limit of connections of each listener.
 func (l Limits) MaxConnections() int { return given(l.Connections, defaultConnections) }
 
 func given(n *int, otherwise int) int {
@@ -43,9 +43,8 @@ func given(n *int, otherwise int) int {
 	return *n
 }
 
-// RateOf returns the rate of a namespace, zero without a limit. Its name goes before
-// patterns, and of those the longest, the first in the order of letters if there are
-// several.
+// RateOf returns the rate of a namespace, zero without a limit. An entry with its exact name wins, then the longest
+// pattern that matches, then the first in alphabetical order.
 func (l Limits) RateOf(namespace string) access.Rate {
 	text, best := l.Rate[namespace], ""
 	if text == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Mistakes are errors by the key of their setting; "" for those of several settings together.
+// Mistakes maps the key of a setting to its mistake; "" has those of several settings together.
 type Mistakes map[string]error
 
 // Join returns the mistakes as one error, or nil.
@@ -20,7 +20,7 @@ func (m Mistakes) Join() error {
 	return errors.Join(errs...)
 }
 
-// place adds the errors of the library, which name fields of a Config, at the settings of a kind.
+// place adds errors of the library under the keys of settings: they name the field of a Config.
 func (m Mistakes) place(k *Kind, err error) {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {

@@ -12,8 +12,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Namespace is the settings of one namespace; what is empty has its default. Each group of
-// settings stands in the file of a kind that has it.
+// Namespace is the settings of one namespace. A zero value stands for the default. Each group of settings is declared
+// in the file of a kind that has it.
 type Namespace struct {
 	Kind string `yaml:"kind" default:"snowflake" help:"what ids are made: the settings below depend on it"`
 
@@ -28,10 +28,10 @@ type Namespace struct {
 	Prefixed `yaml:",inline"`
 }
 
-// CheckName refuses names that could not stand in a path or a key.
+// CheckName refuses names that cannot be part of a URL path or a key of the store.
 func CheckName(name string) error { return store.CheckName("namespace", name) }
 
-// Of returns the kind of a namespace that passed the check.
+// Of returns the kind of a namespace whose kind was checked.
 func (n Namespace) Of() *Kind {
 	k, _ := KindOf(n.Kind) // nil with an error
 	return k
@@ -43,10 +43,10 @@ func (n Namespace) KindName() string { return n.Of().Name }
 // Generated reports whether ids come from a pool's generator.
 func (n Namespace) Generated() bool { return n.Of() != nil && n.Of().Source == Generator }
 
-// Numeric reports whether ids are numbers, which may be written in many ways.
+// Numeric reports whether ids are numbers, which have several text forms.
 func (n Namespace) Numeric() bool { return n.Prefix == "" && n.Of().Numeric }
 
-// filled returns n with the defaults of settings that are texts.
+// filled returns n with the defaults of its text settings.
 func (n Namespace) filled() Namespace {
 	for _, s := range ofNamespaces {
 		if text, ok := s.In(&n).(*string); ok && *text == "" {
@@ -82,8 +82,8 @@ func (n Namespace) Mistakes() Mistakes {
 	return found
 }
 
-// agrees reports a setting in which the namespace differs from an earlier one
-// of its pool: they share one generator.
+// agrees returns an error if the settings of the pool differ from those of another namespace in the same pool, earlier
+// in the alphabet: they share one generator.
 func (n Namespace) agrees(name string, all map[string]Namespace) (key string, err error) {
 	for _, other := range slices.Sorted(maps.Keys(all)) {
 		if other >= name || !n.Generated() || !all[other].Generated() || all[other].PoolName() != n.PoolName() {
@@ -99,7 +99,7 @@ func (n Namespace) agrees(name string, all map[string]Namespace) (key string, er
 	return "", nil
 }
 
-// differences names the settings of a pool in which two namespaces differ, with both values.
+// differences returns the pool settings in which two namespaces differ, with both values.
 func differences(a, b Namespace) string {
 	var all []string
 	for _, s := range ofNamespaces {

@@ -5,7 +5,7 @@ import (
 	"github.com/firn-id/firn/numbering"
 )
 
-// numbers makes texts in which a template writes the time and a counter.
+// numbers makes texts with a date and a counter, by a template.
 var numbers = &Kind{
 	Name: "number", Source: Template, fixed: []string{"template"}, settings: []any{Dated{}, Number{}},
 	check: func(n Namespace, found Mistakes) { n.number(found) },
@@ -16,8 +16,8 @@ type Number struct {
 	Template string `yaml:"template" flag:"template" example:"ORD{yyyyMMdd}-{n:6}" help:"format of the numbers, such as ORD{yyyyMMdd}-{n:6}; they restart at 1 each year, month or day in it; required"`
 }
 
-// NumberFormat returns the settings of a number, but for its counter, and a format that can be
-// asked about them.
+// NumberFormat returns the configuration of a number without its counter, and a format that answers questions but
+// makes no numbers.
 func (n Namespace) NumberFormat() (numbering.Config, *numbering.Format, error) {
 	found := Mistakes{}
 	cfg, format := n.number(found)

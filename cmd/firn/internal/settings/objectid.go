@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/objectid"
 )
 
-// objectIDs makes MongoDB's ids.
+// objectIDs makes ObjectIDs of MongoDB.
 var objectIDs = &Kind{
 	Name: "objectid", Source: Local, settings: []any{Prefixed{}},
 	Read: func(Namespace) (func(string) (decode.Contents, error), error) { return decode.ObjectID, nil },

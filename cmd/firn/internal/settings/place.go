@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// A PlaceError is a mistake in what a configuration says, with its place: file, line and
-// keys, as far as they are known.
+// A PlaceError is a mistake in a configuration with its place, as far as it is known: file, line and keys.
 type PlaceError struct {
-	Path string // of the file; empty for a configuration of none
+	Path string // of the file; empty if there is no file
 	Line int    // 0 if it is not known
 	Keys []string
 	Err  error
@@ -29,14 +28,14 @@ func (e *PlaceError) Error() string {
 // Unwrap returns the mistake.
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-// At returns err, about the setting with these keys, as a *[PlaceError].
+// At returns err as a *[PlaceError] about the setting with these keys.
 func (c Config) At(err error, keys ...string) error { return c.at(err, keys) }
 
 func (c Config) at(err error, keys []string) *PlaceError {
 	return &PlaceError{Path: c.path, Line: line(c.source, keys), Keys: keys, Err: err}
 }
 
-// AtKeyFile is At for a file with veil keys: the first namespace that names it.
+// AtKeyFile is At for a file with veil keys. It names the first namespace that uses the file.
 func (c Config) AtKeyFile(err error, file string) error {
 	var names []string
 	for name, ns := range c.Namespaces {

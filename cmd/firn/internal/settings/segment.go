@@ -21,7 +21,7 @@ type Segment struct {
 	Offset  int64    `yaml:"offset" flag:"offset" default:"0" is:"offset" allowed:"whole numbers below the stride" example:"1" help:"remainder of ids modulo stride, different on each store"`
 }
 
-// SegmentConfig returns the settings of a segment, but for its store.
+// SegmentConfig returns the configuration of a segment without its store.
 func (n Namespace) SegmentConfig() segment.Config {
 	return segment.Config{
 		MinStep: n.MinStep, MaxStep: n.MaxStep, Target: time.Duration(n.Target), Start: n.From, Offset: n.Offset, Stride: n.Stride,

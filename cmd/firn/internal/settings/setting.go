@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Setting is declared once, by the tags of its field. The configuration file, the flags of the
-// command, their errors and docs/configuration.md all read it from there.
+// A Setting is declared by the tags of a struct field. The configuration file, the flags of the command, their errors
+// and docs/configuration.md all use these tags.
 type Setting struct {
 	Key     string // tag yaml: the key in the configuration file
 	Flag    string // tag flag: the flag of the command; empty: none
@@ -27,7 +27,7 @@ type Setting struct {
 	group  reflect.Type // the struct that declares it
 }
 
-// declared returns the settings that a struct and the structs inlined into it declare.
+// declared returns the settings that a struct declares, with those of embedded structs.
 func declared(of reflect.Type) (all []Setting) {
 	for _, f := range reflect.VisibleFields(of) {
 		key, tagged := f.Tag.Lookup("yaml")
@@ -57,7 +57,7 @@ func Group(groups ...any) []Setting {
 // All returns the settings of all kinds.
 func All() []Setting { return slices.Clone(ofNamespaces) }
 
-// ofNamespaces has the settings of all kinds.
+// ofNamespaces has the settings of namespaces of all kinds.
 var ofNamespaces = declared(reflect.TypeFor[Namespace]())
 
 // In returns a pointer to the setting's value in n.
@@ -65,12 +65,12 @@ func (s Setting) In(n *Namespace) any {
 	return reflect.ValueOf(n).Elem().FieldByIndex(s.field).Addr().Interface()
 }
 
-// IsSet reports whether n has a value that is not the zero one.
+// IsSet reports whether n has another value than the zero value.
 func (s Setting) IsSet(n Namespace) bool {
 	return !reflect.ValueOf(n).FieldByIndex(s.field).IsZero()
 }
 
-// of returns the value in n, or what it stands for if it is not set, for people.
+// of returns the value in n, or the default or what happens without a value, for people.
 func (s Setting) of(n Namespace) string {
 	if s.IsSet(n) {
 		return fmt.Sprint(reflect.Indirect(reflect.ValueOf(n).FieldByIndex(s.field)))
@@ -87,12 +87,12 @@ func keysOf(of []Setting) []string {
 	return all
 }
 
-// A Duration is written as in 500ms, 1s or 5m.
+// A Duration is a time.Duration that is written as in 500ms, 1s or 5m.
 type Duration time.Duration
 
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// UnmarshalText reads a duration; its error is a *[firn.SyntaxError].
+// UnmarshalText implements [encoding.TextUnmarshaler]. Its error is a *[firn.SyntaxError].
 func (d *Duration) UnmarshalText(text []byte) error {
 	read, err := time.ParseDuration(string(text))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Config is what a server serves, as the configuration file has it.
+// Config is the configuration of a server, as in its file.
 type Config struct {
 	Store      string               `yaml:"store" unset:"a folder of your user" example:"redis://10.0.0.5:6379/0" help:"where workers, counters and fences are kept: [stores.md](stores.md)"`
 	Listen     Listen               `yaml:"listen" help:"the addresses"`
@@ -39,27 +39,26 @@ type Config struct {
 	source []byte // its content
 }
 
-// Listen says on which addresses.
+// Listen has the addresses to listen on.
 type Listen struct {
 	HTTP string `yaml:"http" default:"127.0.0.1:7070" flag:"http" help:"HTTP and gRPC"`
 	RESP string `yaml:"resp" default:"127.0.0.1:7071" flag:"resp" help:"the Redis protocol; off disables it"`
 }
 
-// Off stands for no address.
+// Off disables a listener.
 const Off = "off"
 
-// DefaultPool is the pool of generators for which none is named.
+// DefaultPool is the pool of generators that name no pool.
 const DefaultPool = "default"
 
 // A Section is a part of the configuration file.
 type Section struct {
-	Key      string // where it stands; empty: at the top
-	Form     string // how it is written, with %s for its keys
+	Key      string // of the section; empty for the top level
+	Form     string // its syntax, with %s for its keys
 	Settings []Setting
 }
 
-// Sections returns the parts of the configuration file but for the namespaces, whose settings depend
-// on their kind.
+// Sections returns the sections of the configuration file except the namespaces, whose settings depend on their kind.
 func Sections() []Section {
 	return []Section{
 		{"", "%s", declared(reflect.TypeFor[Config]())},
@@ -72,8 +71,7 @@ func Sections() []Section {
 	}
 }
 
-// Read reads and checks a file. An error names file, line and key, and
-// what would be allowed; all impossible values are reported at once.
+// Read reads and checks a file. It returns all mistakes at once, each with file, line, key, value and what is allowed.
 func Read(path string) (Config, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -82,7 +80,7 @@ func Read(path string) (Config, error) {
 	return Parse(path, source)
 }
 
-// Parse is [Read] of a file's content.
+// Parse is [Read] for the content of a file.
 func Parse(path string, source []byte) (Config, error) {
 	var given any
 	cfg := Config{path: path, source: source}
@@ -141,8 +139,8 @@ func inOrder(mistakes []*PlaceError) error {
 	return errors.Join(errs...)
 }
 
-// decode fills c from the file, or, if it has mistakes, from what is readable of it: the other
-// checks then report their mistakes too.
+// decode reads the file into c. If the file has mistakes, it reads only what is readable, so that the mistakes in the
+// rest are reported too.
 func (c *Config) decode(source []byte, readable any, mistakes bool) error {
 	if !mistakes {
 		if err := unmarshal(source, c, yaml.Strict()); err != nil {
@@ -157,7 +155,7 @@ func (c *Config) decode(source []byte, readable any, mistakes bool) error {
 	return unmarshal(rest, c)
 }
 
-// unreadable returns an error of the YAML library with the file's path, and without secrets.
+// unreadable adds the path to an error of the YAML library, and removes secrets.
 func (c *Config) unreadable(err error) error {
 	if errors.Is(err, errSecond) {
 		return fmt.Errorf("configuration %s: %w", c.path, err)
@@ -169,20 +167,20 @@ func (c *Config) unreadable(err error) error {
 	return fmt.Errorf("configuration %s:\n%s%s", c.path, withoutSecrets(yaml.FormatError(err, false, true)), help)
 }
 
-// errYAML is a text at which the parser gave up.
+// errYAML reports a text at which the YAML library panicked.
 var errYAML = errors.New("this cannot be read as YAML")
 
-// errNothing is a file that says nothing. Most likely it was not written to its end; taken
-// at its word it would mean a store of its own, and ids of any name for any local caller.
+// errNothing refuses a file without settings. Most likely it was not completely written yet. As a configuration it
+// would mean another store, and namespaces of any name for local callers.
 var errNothing = errors.New("there is no setting in it: it may not have been written yet; " +
 	"write one at least, as store: URL or namespaces: {NAME: {}}, or start the server without a configuration")
 
-// errSecond is a file with settings after those that would be in force.
+// errSecond refuses a file with a second YAML document, whose settings would be ignored.
 var errSecond = errors.New("there are settings after a line that begins with ---, a second document in YAML: " +
 	"only one is read; remove the line, or the settings after it")
 
-// unmarshal reads YAML of one document. The library panics at some texts that are none:
-// in a server that follows its file they are to be a mistake like others.
+// unmarshal parses one YAML document. The library panics at some invalid texts. A server that follows its file must
+// not end because of that, so a panic becomes an error.
 func unmarshal(source []byte, into any, options ...yaml.DecodeOption) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
@@ -192,23 +190,22 @@ func unmarshal(source []byte, into any, options ...yaml.DecodeOption) (err error
 	documents := yaml.NewDecoder(bytes.NewReader(source), options...)
 	if err := documents.Decode(into); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil // nothing is in it
+			return nil // an empty file
 		}
 		return err
 	}
 	var second any
 	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
-		return errSecond // or what cannot be read as settings at all
+		return errSecond // or text that is not YAML
 	}
 	return nil
 }
 
-// hash matches the value of a token, which may be the secret itself by mistake.
+// hash matches the value of sha256, which may be the secret itself by mistake.
 var hash = regexp.MustCompile(`(sha256["']?\s*:\s*)[^\s,}\]]+`)
 
-// withoutSecrets returns the message about a mistake with the line that has it, and
-// without what must not come into a log: the lines around it, passwords in URLs, and
-// what tokens are known by.
+// withoutSecrets keeps of an error of the YAML library only the line with the mistake, and removes passwords in URLs
+// and hashes of tokens: other lines of the file must not come into a log.
 func withoutSecrets(message string) string {
 	var kept []string
 	for i, line := range strings.Split(strings.TrimSpace(message), "\n") {
@@ -224,8 +221,8 @@ func withoutSecrets(message string) string {
 	return strings.Join(kept, "\n")
 }
 
-// CheckAddress refuses an address without a port: the system would choose one, and
-// for an empty address, as of a variable that is not set, listen on all interfaces.
+// CheckAddress refuses an address without a port: the system would choose a port. The empty address, as of a variable
+// that is not set, would even mean all interfaces.
 func CheckAddress(address string) error {
 	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
 		return firn.NewSyntaxError("address to listen on", address, "write HOST:PORT, as in 127.0.0.1:7070, or :7070 for all interfaces")

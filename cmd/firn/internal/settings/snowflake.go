@@ -15,7 +15,7 @@ var snowflake = &Kind{
 	check: Namespace.checkLease,
 }
 
-// Pooled has the settings of a pool's generator. Namespaces of one pool agree in them.
+// Pooled has the settings of a pool's generator. They must be equal in all namespaces of the pool.
 type Pooled struct {
 	Pool       string   `yaml:"pool" flag:"pool" default:"default" help:"pool of processes whose ids never collide; all use the same layout"`
 	Layout     string   `yaml:"layout" flag:"layout" default:"firn" help:"layout: a preset (see firn layout) or bits, such as 41/0/10/12"`
@@ -31,13 +31,13 @@ type Pooled struct {
 	Datacenter int64    `yaml:"datacenter" flag:"datacenter" default:"0" is:"datacenter number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"datacenter number, in layouts that have one"`
 }
 
-// PoolName returns the pool that ids come from.
+// PoolName returns the name of the pool.
 func (n Namespace) PoolName() string { return n.filled().Pool }
 
-// LayoutText returns the layout as it is written.
+// LayoutText returns the layout as in the configuration, or the default one.
 func (n Namespace) LayoutText() string { return n.filled().Layout }
 
-// Lease returns the lease that a namespace wants, without a store.
+// Lease returns the configuration of the lease without its store.
 func (n Namespace) Lease() (lease.Config, error) {
 	found := Mistakes{}
 	cfg := n.lease(found)
@@ -56,7 +56,7 @@ func (n Namespace) lease(found Mistakes) lease.Config {
 	return cfg
 }
 
-// layout returns the layout, the default one after a mistake.
+// layout returns the layout; the default one after a mistake.
 func (n Namespace) layout(found Mistakes) firn.Layout {
 	n = n.filled()
 	named, err := firn.ParseLayout(n.Layout)
@@ -72,10 +72,10 @@ func (n Namespace) layout(found Mistakes) firn.Layout {
 	return l
 }
 
-// checkLease adds what the lease, which makes no call of a store for it, finds wrong.
+// checkLease adds the mistakes that package lease finds. Its check makes no call of a store.
 func (n Namespace) checkLease(found Mistakes) {
 	cfg := n.lease(found)
-	if found["clock"] != nil || found["rollback"] != nil { // which depend on each other
+	if found["clock"] != nil || found["rollback"] != nil { // the policies depend on the clock: one mistake is enough
 		cfg.Generator.Clock, cfg.Generator.Rollback = firn.ClockSteady, nil
 	}
 	found.place(n.Of(), cfg.Check())

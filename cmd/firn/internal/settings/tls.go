@@ -6,7 +6,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// TLS says with what connections are encrypted.
+// TLS configures encryption.
 type TLS struct {
 	Cert string `yaml:"cert" unset:"required" help:"file with the certificate and those between it and the authority, in PEM"`
 	Key  string `yaml:"key" unset:"required" help:"file with its key, in PEM"`

@@ -4,19 +4,18 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // for machines without zones: a bare container, Windows
+	_ "time/tzdata" // for machines without time zone files, such as bare containers and Windows
 
 	"github.com/firn-id/firn"
 )
 
 const daySeconds = 24 * 60 * 60
 
-// ofTheMachine are the names of whatever zone a machine is set to.
+// ofTheMachine are names of the zone that a machine is set to.
 var ofTheMachine = []string{"local", "localtime", "posixrules"}
 
-// ParseZone reads UTC, which the empty text is too, an offset as +08:00, or the name of a
-// zone as Asia/Shanghai. Local is refused, since it is not the same on all machines.
-// Errors are a *[firn.SyntaxError].
+// ParseZone parses UTC (or the empty text), an offset such as +08:00, or a name such as Asia/Shanghai. It refuses
+// Local, which differs between machines. Errors are a *[firn.SyntaxError].
 func ParseZone(text string) (*time.Location, error) {
 	if text == "" {
 		return time.UTC, nil
