@@ -45,14 +45,15 @@ const (
 
 	// The life of a server is its identity and its start time: two containers may share a name and a
 	// number, and start in one second, but each has its own hardware address, which ends a UUID of
-	// MariaDB. Uptime counts to the moment that UNIX_TIMESTAMP() returns, so their difference is the same
+	// MariaDB. Before it is a number that MariaDB makes of the milliseconds since the machine's boot when it
+	// starts: a machine without a clock of its own may show the same second at each boot. Uptime counts to the moment that UNIX_TIMESTAMP() returns, so their difference is the same
 	// for all sessions, even after the clock was set. The members of a Galera cluster share one life: a
 	// write that one acknowledged, all have. Empty strings are avoided, as sql_mode may make them NULL in
 	// MariaDB. The time is in UTC: a local hour repeats when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
 			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
-			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 12), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
+			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 17), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
 		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), COALESCE(acked, 0), /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */

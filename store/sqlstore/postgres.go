@@ -24,7 +24,7 @@ var Postgres = Dialect{
 	swap: swapPostgres,
 	vet: func(ctx context.Context, _ *Store, conn *sql.Conn) (micros int64, started string, err error) {
 		err = conn.QueryRowContext(ctx, `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint,
-			date_part('epoch', pg_postmaster_start_time())::numeric::text`).Scan(&micros, &started)
+			`+postgresStart).Scan(&micros, &started)
 		return micros, started, err
 	},
 	examine: examinePostgres,
@@ -77,8 +77,12 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 // table instead, has no tableoid, which is an error); the life of the server, that is its timeline and
 // start; and whether it waits for a standby. Until its commit, it makes the server wait, and send the
 // warning that the wait was cut short, whatever the session's settings.
-const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid), pg_walfile_name(pg_current_wal_insert_lsn()), round(date_part('epoch', pg_postmaster_start_time())::numeric, 3)::text,
+const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid), pg_walfile_name(pg_current_wal_insert_lsn()), ` + postgresStart + `,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
+
+// postgresStart is in microseconds: a machine without a clock of its own may start its server in the same
+// millisecond of the same wrong second at each boot.
+const postgresStart = `(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text`
 
 // swapPostgres treats a commit with a warning as unconfirmed: if a time-out or an operator cancels the
 // wait for standbys, perhaps no standby has the write. And a trigger that returns OLD makes the server report
