@@ -11,7 +11,7 @@
 // number in it, so the period changes for all processes at once: when the first of them finds that a new
 // one has begun. After that no process issues a number of the old period, whatever its clock shows.
 //
-// The store keeps the template with the counter: another template is refused with [store.ErrTaken].
+// The store keeps the template and its zone with the counter: others are refused with [store.ErrTaken].
 //
 // Numbers are unique and increase. A failed call may leave a gap, and each call asks the store. Do not
 // use it where the law forbids gaps, where numbers must not show how many were issued (see package
@@ -49,11 +49,12 @@ type Config struct {
 	// {yyyyMMdd}, {yyyy-MM}. The finest part is the period after which numbers start at 1 again;
 	// without a date they never do. All other printable text is copied.
 	Template string
-	// Zone is the time zone of the dates. Default: UTC.
+	// Zone is the time zone of the dates. [time.Local] is refused, since it differs between machines.
+	// Default: UTC.
 	Zone *time.Location
-	// Counter counts. All formats over one counter must have the same template. A Counter with a method
-	// Declare(form string) error sees to that, as a [sequence.Namespace] does: another template gets a
-	// *[store.TakenError].
+	// Counter counts. All formats over one counter must have the same template and, if that has a date,
+	// the same name of the zone. A Counter with a method Declare(form string) error sees to that, as a
+	// [sequence.Namespace] does: others get a *[store.TakenError].
 	Counter Counter
 	// Time is the clock that decides the period. Default: [firn.SystemTime].
 	Time firn.TimeSource
@@ -91,6 +92,9 @@ func New(cfg Config) (*Format, error) {
 	if cfg.Counter == nil {
 		return nil, config.Mistake("numbering", "Counter", "is required")
 	}
+	if cfg.Zone == time.Local {
+		return nil, config.Mistake("numbering", "Zone", "is time.Local, which differs between machines: use time.LoadLocation with the name of a zone")
+	}
 	pieces, p, err := parse(cfg.Template)
 	if err != nil {
 		return nil, err
@@ -104,11 +108,21 @@ func New(cfg Config) (*Format, error) {
 		f.block *= 10
 	}
 	if c, ok := cfg.Counter.(interface{ Declare(form string) error }); ok {
-		if err := c.Declare("template " + cfg.Template); err != nil {
+		if err := c.Declare(f.form()); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
+}
+
+// form is what the store keeps with the counter. In another zone the period changes at another moment: the first
+// to reach it would move the counter, and the others would print the date of tomorrow.
+func (f *Format) form() string {
+	form := "template " + f.cfg.Template
+	if f.period != ever && f.cfg.Zone.String() != "UTC" {
+		form = "zone " + f.cfg.Zone.String() + ", " + form
+	}
+	return form
 }
 
 // String returns the template.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
@@ -48,6 +50,30 @@ func TestAnotherTemplateOfACounterIsRefusedAndUsesNoNumbers(t *testing.T) {
 		if text := next(t, right); text != test.second {
 			t.Errorf("%s after tries of %s: %s, want %s", test.right, test.wrong, text, test.second)
 		}
+	}
+}
+
+// In Shanghai 24 November begins at 16:00 UTC: one such process would make those in UTC print tomorrow's date.
+func TestAnotherZoneOfACounterIsRefused(t *testing.T) {
+	clock, shanghai := newClock("2026-11-23T19:43:00Z"), time.FixedZone("Asia/Shanghai", 8*60*60)
+	for _, test := range []struct {
+		template, first string
+		taken           bool
+	}{{"Z{yyyyMMdd}-{n:4}", "Z20261123-0001", true}, {"Z{n:4}", "Z0001", false}} {
+		s := newStore()
+		utc := process(t, s, numbering.Config{Template: test.template, Time: clock})
+		if text := next(t, utc); text != test.first {
+			t.Errorf("%s, want %s", text, test.first)
+		}
+		text, err := process(t, s, numbering.Config{Template: test.template, Time: clock, Zone: shanghai}).Next(t.Context())
+		if errors.Is(err, store.ErrTaken) != test.taken || test.taken && !strings.Contains(err.Error(), `not "zone Asia/Shanghai, template Z`) {
+			t.Errorf("%s in another zone: %q, %v", test.template, text, err)
+		}
+		next(t, process(t, s, numbering.Config{Template: test.template, Time: clock, Zone: time.FixedZone("UTC", 0)}))
+	}
+	_, err := numbering.New(numbering.Config{Template: "{n:3}", Zone: time.Local, Counter: struct{ numbering.Counter }{}})
+	if !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "time.LoadLocation") {
+		t.Errorf("the zone of the machine: %v", err)
 	}
 }
 

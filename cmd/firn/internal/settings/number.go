@@ -7,7 +7,7 @@ import (
 
 // numbers makes texts with a date and a counter, by a template.
 var numbers = &Kind{
-	Name: "number", Source: Template, fixed: []string{"template"}, settings: []any{Dated{}, Number{}},
+	Name: "number", Source: Template, fixed: []string{"template", "zone"}, settings: []any{Dated{}, Number{}},
 	check: func(n Namespace, found Mistakes) { n.number(found) },
 }
 
