@@ -88,9 +88,11 @@ func TestAWarningOfTheWriteItselfMakesItUnconfirmed(t *testing.T) {
 		{"of something before it", []string{"collation version mismatch", ""}, true},
 		{"of its commit", []string{"", "canceling wait"}, false},
 	} {
-		dialect := sqlstore.Postgres.WithSession(func(any) (s sqlstore.Session) {
-			if len(test.warnings) > 0 {
-				s.Warning, test.warnings = test.warnings[0], test.warnings[1:]
+		var warnings []string
+		dialect := sqlstore.Postgres.WithSession(func(any) sqlstore.Session {
+			s := sqlstore.Session{Idle: true}
+			if len(warnings) > 0 {
+				s.Warning, warnings = warnings[0], warnings[1:]
 			}
 			return s
 		})
@@ -104,10 +106,36 @@ func TestAWarningOfTheWriteItselfMakesItUnconfirmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		warnings = test.warnings
 		e, err := s.CompareAndSwap(context.Background(), "k", 1, nil)
 		if (err == nil) != test.confirmed || store.Unapplied(err) || err == nil && e.Life != "0000000A 1795322518.596" {
 			t.Errorf("%s: %+v, %v", test.name, e, err)
 		}
+	}
+}
+
+// A pooler may hand over another client's session with the first statement.
+func TestACallOnASessionThatIsInATransactionAfterwardsFails(t *testing.T) {
+	idle, alone := true, false
+	dialect := sqlstore.Postgres.WithSession(func(any) sqlstore.Session { return sqlstore.Session{Idle: idle} })
+	db := scripted{one, func(statement string) (oneRow, error) {
+		idle = alone
+		if strings.HasPrefix(statement, "UPDATE") {
+			return oneRow{true, "000000010000", "start", "", "on", "warning"}, nil
+		}
+		return nil, nil
+	}}
+	s, err := sqlstore.New(context.Background(), sql.OpenDB(db), dialect)
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "transaction") {
+		t.Errorf("a reading: %v", err)
+	}
+	idle, alone = true, true
+	if s, err = sqlstore.New(context.Background(), sql.OpenDB(db), dialect); err != nil {
+		t.Fatal(err)
+	}
+	alone = false
+	if _, err := s.CompareAndSwap(context.Background(), "k", 1, nil); !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) {
+		t.Errorf("a write: %v", err)
 	}
 }
 

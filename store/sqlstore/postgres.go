@@ -84,11 +84,13 @@ const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoi
 // millisecond of the same wrong second at each boot.
 const postgresStart = `(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text`
 
+// postgresCommitted asks, right after a write, whether the session is still in the write's transaction.
+const postgresCommitted = `SELECT txid_current_if_assigned() IS NULL`
+
 // swapPostgres treats a commit with a warning as unconfirmed: if a time-out or an operator cancels the
 // wait for standbys, perhaps no standby has the write. And a trigger that returns OLD makes the server report
 // "UPDATE 1" although nothing changed.
 func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {
-	s.dialect.seen(conn) // discards earlier warnings
 	var asWritten bool
 	var file, started, standbys string
 	err = each(ctx, conn, func(rows *sql.Rows) error {
@@ -105,9 +107,17 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 		return "", unconfirmed("the table is UNLOGGED, temporary or foreign, or has something else than was written: ALTER TABLE %s SET LOGGED, or remove the trigger that changes it", Table)
 	case warning != "":
 		return "", unconfirmed("the server warns: %s; see to its standbys, and to who cancels statements", warning)
-	case standbys != "" && s.dialect.ask == nil:
+	case s.dialect.ask == nil && standbys != "":
 		return "", unconfirmed("the server waits for standbys, and would tell by a warning alone that it did not: " +
 			"show the driver's warnings by Postgres.WithSession")
+	case s.dialect.ask == nil:
+		var committed bool
+		if err := conn.QueryRowContext(ctx, postgresCommitted).Scan(&committed); err != nil {
+			return "", unconfirmed("whether it is committed could not be asked: %s", err.Error())
+		} else if !committed {
+			discard(conn)
+			return "", unconfirmed(openHint)
+		}
 	}
 	const timeline = 8 // digits at the start of a log file's name
 	return fmt.Sprintf("%.*s %s", timeline, file, started), nil

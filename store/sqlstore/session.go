@@ -16,10 +16,11 @@ import (
 type Session struct {
 	Life    string // of the database, see [store.Entry]; read after a write
 	Warning string // of the server, since the last query for it
+	Idle    bool   // no transaction is open; otherwise a call fails
 }
 
 // WithSession returns the dialect with a function that queries the driver's connection, as in
-// [sql.Conn.Raw], right before and after each write. The package comment has the function that
+// [sql.Conn.Raw], before and after each call, and after each write. The package comment has the function that
 // [Postgres] needs with pgx.
 func (d Dialect) WithSession(ask func(driverConn any) Session) Dialect {
 	d.ask = ask
@@ -37,6 +38,13 @@ func (d Dialect) seen(conn *sql.Conn) (seen Session) {
 	}
 	return seen
 }
+
+// idle reports whether no transaction is open, as far as the driver is asked.
+func (d Dialect) idle(conn *sql.Conn) bool { return d.ask == nil || d.seen(conn).Idle }
+
+// openHint explains a session that is not idle.
+const openHint = "a transaction was left open on it, so that no write would be committed: end it, give the store connections of its own, " +
+	"or have the pooler reset its sessions; and have the function of WithSession say when a session is Idle"
 
 // errUnfit marks a session on which the store would break its contract. The store closes it: the next
 // session may have other settings.
@@ -165,14 +173,27 @@ func (s *Store) once(ctx context.Context, do func(*sql.Conn) error) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // back to the pool, unless it is bad
-	if err = do(conn); err == nil {
+	// Asking also discards earlier warnings. A pooler may hand over another client's session as late as with
+	// the first statement.
+	idle := s.dialect.idle(conn)
+	if !idle {
+		err = fmt.Errorf("%w: %s", errUnfit, openHint)
+	} else if err = do(conn); err == nil {
+		if idle = s.dialect.idle(conn); !idle {
+			err = unconfirmed(openHint)
+		}
+	}
+	if err == nil {
 		return nil
 	}
-	if hint, _ := s.dialect.classify(err); hint == primaryHint || errors.Is(err, errUnfit) {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	if hint, _ := s.dialect.classify(err); !idle || hint == primaryHint || errors.Is(err, errUnfit) {
+		discard(conn)
 	}
 	return err
 }
+
+// discard closes a session, which otherwise returns to the pool.
+func discard(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }
 
 // makeTable makes the missing table.
 func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {

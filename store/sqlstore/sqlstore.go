@@ -24,8 +24,9 @@
 // PostgreSQL, semi-synchronous replication in MySQL and MariaDB. Both may stop waiting and report success
 // all the same: such a write is [store.ErrUnavailable], applied and not confirmed. In MySQL that takes
 // one more question after each write, if a primary waits for replicas. PostgreSQL tells by a warning,
-// which database/sql does not show; so give the dialect a function that does. Without it no write to a
-// PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
+// which database/sql does not show, and neither does it show that a pooler's session has another client's
+// transaction open; so give the dialect a function that does. Without it each write takes one more
+// question, and no write to a PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
 //
 //	cfg, err := pgx.ParseConfig(url)
 //	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
@@ -35,10 +36,10 @@
 //		}
 //	}
 //	dialect := sqlstore.Postgres.WithSession(func(conn any) sqlstore.Session {
-//		data := conn.(*stdlib.Conn).Conn().PgConn().CustomData()
-//		warning, _ := data["warning"].(string)
-//		delete(data, "warning")
-//		return sqlstore.Session{Warning: warning}
+//		c := conn.(*stdlib.Conn).Conn().PgConn()
+//		warning, _ := c.CustomData()["warning"].(string)
+//		delete(c.CustomData(), "warning")
+//		return sqlstore.Session{Warning: warning, Idle: c.TxStatus() == 'I'}
 //	})
 //	s, err := sqlstore.New(ctx, stdlib.OpenDB(*cfg), dialect)
 package sqlstore

@@ -15,6 +15,14 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
+// shown is the dialect with what pgx shows, as in the package comment of sqlstore.
+var shown = sqlstore.Postgres.WithSession(func(conn any) sqlstore.Session {
+	c := conn.(*stdlib.Conn).Conn().PgConn()
+	warning, _ := c.CustomData()["warning"].(string)
+	delete(c.CustomData(), "warning")
+	return sqlstore.Session{Warning: warning, Idle: c.TxStatus() == 'I'}
+})
+
 // warned opens a store that sees the driver's warnings, as the package comment of sqlstore
 // recommends for programs that open pgx themselves.
 func (e engine) warned(t *testing.T, name, settings string) store.Store {
@@ -28,13 +36,7 @@ func (e engine) warned(t *testing.T, name, settings string) store.Store {
 			c.CustomData()["warning"] = n.Message
 		}
 	}
-	dialect := sqlstore.Postgres.WithSession(func(conn any) sqlstore.Session {
-		data := conn.(*stdlib.Conn).Conn().PgConn().CustomData()
-		warning, _ := data["warning"].(string)
-		delete(data, "warning")
-		return sqlstore.Session{Warning: warning}
-	})
-	s, err := sqlstore.New(context.Background(), stdlib.OpenDB(*cfg), dialect)
+	s, err := sqlstore.New(context.Background(), stdlib.OpenDB(*cfg), shown)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +104,42 @@ func TestAPostgresWriteWhoseWaitForAStandbyIsCutShortIsUnconfirmed(t *testing.T)
 		t.Errorf("once a standby is connected: %v", err)
 	}
 	put(t, s, "new", 0, "")
+}
+
+// A pooler may hand over a session in which another client has a transaction open. What is written there
+// is not committed.
+func TestAPostgresWriteInATransactionLeftOpenIsUnconfirmed(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	cfg, err := pgx.ParseConfig(e.source(e.admin(), name, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what    string
+		dialect sqlstore.Dialect
+		kind    error
+	}{{"the driver shows it", shown, store.ErrRefused}, {"the driver does not", sqlstore.Postgres, store.ErrUnavailable}} {
+		open := ""
+		db := stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, open)
+			return err
+		}))
+		db.SetMaxIdleConns(-1) // each call has a session of its own
+		s, err := sqlstore.New(context.Background(), db, test.dialect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = "BEGIN"
+		_, err = s.CompareAndSwap(context.Background(), test.what, 0, []byte("v"))
+		expect(t, test.what, err, test.kind, "transaction was left open")
+		open = ""
+		put(t, s, test.what, 0, "v")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // Without the driver's warnings the outcome is uncertain, so the write is not confirmed.

@@ -131,7 +131,7 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per statement, through poolers too
 	cfg.OnNotice = keepWarning
-	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.Postgres.WithSession(takeWarning), connections)
+	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.Postgres.WithSession(session), connections)
 }
 
 const warningKey = "firn.warning"
@@ -144,13 +144,13 @@ func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
 	}
 }
 
-func takeWarning(conn any) sqlstore.Session {
+func session(conn any) sqlstore.Session {
 	c, ok := conn.(*stdlib.Conn)
 	if !ok {
 		return sqlstore.Session{Warning: fmt.Sprintf("warnings cannot be read from a %T", conn)}
 	}
-	data := c.Conn().PgConn().CustomData()
-	warning, _ := data[warningKey].(string)
-	delete(data, warningKey)
-	return sqlstore.Session{Warning: warning}
+	inner := c.Conn().PgConn()
+	warning, _ := inner.CustomData()[warningKey].(string)
+	delete(inner.CustomData(), warningKey)
+	return sqlstore.Session{Warning: warning, Idle: inner.TxStatus() == 'I'}
 }

@@ -59,6 +59,7 @@ func openSQLite(ctx context.Context, path string, makes bool) (store.Store, erro
 		if c, ok := c.(*conn); ok {
 			seen.Life = c.life
 		}
+		seen.Idle = true // no other program uses the connection
 		return seen
 	})
 	if s.Store, err = sqlstore.New(ctx, db, dialect); err != nil {
