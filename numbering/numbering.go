@@ -58,11 +58,12 @@ type Config struct {
 	Counter Counter
 	// Time is the clock that decides the period. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Clock, if set, corrects Time to the clock of a store once a minute, so that a period begins when
-	// it does on the store's clock. Without it, one process whose clock is ahead moves all others: the
-	// counter goes to the period of that clock and stays there until it has passed. Reading the clock
-	// takes at most the counter's Timeout, if it has such a method, as a [sequence.Namespace] does;
-	// else 5s.
+	// Clock corrects Time to the clock of a store once a minute, so that a period begins when it does
+	// on the store's clock. Without it, one process whose clock is ahead moves all others: the counter
+	// goes to the period of that clock and stays there until it has passed. Reading the clock takes at
+	// most the counter's Timeout, if it has such a method, as a [sequence.Namespace] does; else 5s.
+	// Default: that of the counter's store, if the counter has a method Clock, as a [sequence.Namespace]
+	// does, and its store has a clock.
 	Clock store.Clock
 }
 
@@ -100,6 +101,9 @@ func New(cfg Config) (*Format, error) {
 		return nil, err
 	}
 	cfg.Zone, cfg.Time = cmp.Or(cfg.Zone, time.UTC), cmp.Or(cfg.Time, firn.SystemTime())
+	if c, ok := cfg.Counter.(interface{ Clock() store.Clock }); ok && cfg.Clock == nil {
+		cfg.Clock = c.Clock()
+	}
 	f := &Format{cfg: cfg, pieces: pieces, period: p, block: 1}
 	for _, each := range pieces {
 		f.width += each.width

@@ -12,6 +12,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
 	"github.com/firn-id/firn/store/storetest/faketime"
@@ -109,6 +110,29 @@ func (a ahead) Now(context.Context) (time.Time, error) { return a.at.Wall().Add(
 func TestTheStoresClockDecidesWhenAPeriodBegins(t *testing.T) {
 	c := newClock("2026-11-20T23:30:00Z")
 	f := process(t, newStore(), numbering.Config{Template: "{yyyyMMdd}{n:3}", Time: c, Clock: ahead{c}})
+	if got := next(t, f); got != "20261121001" {
+		t.Errorf("got %s; it is tomorrow in the store", got)
+	}
+}
+
+func TestTheClockOfTheCountersStoreIsTheDefault(t *testing.T) {
+	c := newClock("2026-11-20T23:30:00Z")
+	type clocked struct {
+		store.Store
+		store.Clock
+	}
+	all, err := sequence.New(sequence.Config{Store: clocked{newStore(), ahead{c}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders, err := all.Namespace("orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := numbering.New(numbering.Config{Template: "{yyyyMMdd}{n:3}", Time: c, Counter: orders})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := next(t, f); got != "20261121001" {
 		t.Errorf("got %s; it is tomorrow in the store", got)
 	}

@@ -88,7 +88,6 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 			return err
 		}
 		cfg.Counter = one
-		cfg.Clock, _ = s.(store.Clock)
 		format, err := numbering.New(cfg)
 		if err != nil {
 			return err

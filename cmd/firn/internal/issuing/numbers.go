@@ -30,7 +30,7 @@ func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*bu
 	made := &businessNumbers{counter: s}
 	made.mending.look = made.look
 	cfg.Counter = s.one
-	if clock, ok := counter.Store.(store.Clock); ok {
+	if clock := s.one.Clock(); clock != nil {
 		made.clock = &heardClock{clock: clock, doubt: made.mending.begin, log: counter.Log}
 		cfg.Clock = made.clock
 	}
