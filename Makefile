@@ -1,6 +1,6 @@
 # Firn's chores. `make` alone lists them.
 
-MODULES  := redisstore etcdstore zkstore cmd/firn bench
+MODULES  := $(shell scripts/modules)
 PACKAGES := ./... $(MODULES:%=./%/...)
 LINTER   := v2.15.0
 FUZZTIME ?= 500000x
@@ -39,7 +39,7 @@ test-386: ## run the library's tests with an int of 32 bits
 cross: ## build the library, the stores and the binary for Windows, macOS and FreeBSD
 	@for target in windows/amd64 darwin/arm64 freebsd/amd64; do \
 		echo "build for $$target"; \
-		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 go build ./... ./redisstore/... ./etcdstore/... ./zkstore/... ./cmd/firn/... || exit 1; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 go build $(filter-out ./bench/...,$(PACKAGES)) || exit 1; \
 	done
 
 .PHONY: build

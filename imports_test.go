@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,13 +66,13 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"veil":                     {root, root + "/store", root + "/veil", root + "/internal/ff1"},
 		"internal/ff1":             {root + "/internal/ff1"},
 	}
-	modules := map[string]bool{"cmd": true, "bench": true, "redisstore": true, "etcdstore": true, "zkstore": true}
+	modules := nested(t)
 	files := 0
 	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (modules[path] || path == "testdata" || strings.HasPrefix(path, ".") && path != ".") {
+		if d.IsDir() && (slices.Contains(modules, filepath.ToSlash(path)) || path == "testdata" || strings.HasPrefix(path, ".") && path != ".") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -118,7 +120,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 // packages may differ.
 func TestOtherModulesImportNothingInternal(t *testing.T) {
 	files := 0
-	for _, module := range []string{"bench", "cmd/firn", "etcdstore", "redisstore", "zkstore"} {
+	for _, module := range nested(t) {
 		own := "github.com/firn-id/firn/" + module + "/"
 		err := filepath.WalkDir(filepath.FromSlash(module), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -146,5 +148,53 @@ func TestOtherModulesImportNothingInternal(t *testing.T) {
 	}
 	if files < 100 {
 		t.Errorf("found only %d files", files)
+	}
+}
+
+// nested returns the folders of the modules beside the root's, as scripts/modules does.
+func nested(t *testing.T) (folders []string) {
+	work, err := os.ReadFile("go.work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, use := range regexp.MustCompile(`(?m)^\t\./(\S+)$`).FindAllStringSubmatch(string(work), -1) {
+		folders = append(folders, use[1])
+	}
+	return folders
+}
+
+// The Makefile, the scripts and the tests above take the modules from go.work.
+func TestEachModuleIsInTheWorkspaceAndTheDocument(t *testing.T) {
+	document, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	internal, err := filepath.Glob(filepath.FromSlash("cmd/firn/internal/*"))
+	if err != nil || len(internal) == 0 {
+		t.Fatal(internal, err)
+	}
+	for _, path := range internal {
+		if !strings.Contains(string(document), "`"+filepath.Base(path)+"`") {
+			t.Errorf("name the package %s in the table of packages in CONTRIBUTING.md", filepath.Base(path))
+		}
+	}
+	var found []string
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.HasPrefix(path, ".") && path != "." {
+			return filepath.SkipDir
+		}
+		if folder := filepath.ToSlash(filepath.Dir(path)); err == nil && d.Name() == "go.mod" && folder != "." {
+			found = append(found, folder)
+			if !strings.Contains(string(document), "`"+folder+"`") {
+				t.Errorf("name the module %s in the table of modules in CONTRIBUTING.md", folder)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if listed := nested(t); !slices.Equal(slices.Sorted(slices.Values(listed)), found) {
+		t.Errorf("go.work uses %q, the modules are %q", listed, found)
 	}
 }

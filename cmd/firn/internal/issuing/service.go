@@ -1,5 +1,5 @@
 // Package issuing issues a server's ids, for all protocols: it finds namespaces, checks permissions and rates, and
-// counts. [ReadPool] reads the slots of a pool.
+// counts. Only CosId's ranges bypass it: [Front.Charge] counts them. [ReadPool] reads the slots of a pool.
 package issuing
 
 import (
