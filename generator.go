@@ -132,8 +132,8 @@ func New(worker int64, cfg Config) (*Generator, error) {
 
 // NewLeased returns a generator that issues the ids that grant allows. At the fence it
 // fails with a *[FenceError] until [Generator.Extend] moves the fence. If ClockSteady is
-// behind the grant's interval, the generator starts at the interval's beginning and runs
-// slower until the clock has caught up.
+// behind the grant's interval, the generator starts a tick and Ahead before the interval's
+// beginning, and runs slower until the clock has caught up.
 func NewLeased(cfg Config, grant Grant) (*Generator, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 	mono, wall := g.clocks()
 	g.alone, g.highest = grant.Through == unbounded, wall
 	if !g.alone { // see NewLeased
-		wall = max(wall, cfg.Layout.nanos(grant.After+1))
+		wall = max(wall, g.core.reached(g.core.startOf(grant.After)))
 	}
 	g.steady = startSteady(mono, wall)
 	g.install(grant, false)

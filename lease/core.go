@@ -164,8 +164,9 @@ func (r *rules) unclaim(h holding, found *Slot, before Slot) move {
 // claim decides which ticks of a free slot to claim: those after its fence and above a given tick.
 func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	h := holding{worker: slot.Worker, over: slot.revision, after: max(slot.Fence, above)}
-	if slot.Fence < 0 && !r.trusting {
-		// The store may have forgotten a former holder, whose ids ran ahead by the same lead.
+	if slot.Fence < 0 {
+		// The store may have forgotten a former holder, whose ids ran ahead by the same lead; an embedded
+		// one may have been removed by its owner.
 		h.after = max(h.after, ask.Now+r.lead(ask))
 	}
 	if r.strict > 0 {

@@ -198,9 +198,9 @@ func TestWhenALeaseLooks(t *testing.T) {
 	}
 }
 
-// A virtual clock starts at Config.From, or at the present.
+// A virtual clock starts at Config.From, or in the tick after the present.
 func TestAVirtualClockStartsAtFromOrThePresent(t *testing.T) {
-	for from, want := range map[time.Time]time.Time{{}: noon, noon.Add(time.Hour): noon.Add(time.Hour)} {
+	for from, want := range map[time.Time]time.Time{{}: noon.Add(time.Millisecond), noon.Add(time.Hour): noon.Add(time.Hour)} {
 		l := must(start(context.Background(), Fixed(1), Config{Generator: firn.Config{Time: newMachine(), Clock: firn.ClockVirtual, From: from}}))
 		if got := must(l.Next(t.Context())).Time(l.gen.Layout()); !got.Equal(want) {
 			t.Errorf("from %v: %v", from, got)
@@ -570,4 +570,56 @@ func TestAnAskOf63BitsOfTimeBeginsAheadOfTheClock(t *testing.T) {
 		t.Errorf("a new holder would begin at %d, its clock shows %d", ask.From, ask.Now)
 	}
 	must(0, l.Close(t.Context()))
+}
+
+// Whatever the clock, the next life of a fixed worker begins above all that this one can have reached.
+func TestAFixedWorkerRestartedAtOnceRepeatsNoIDOnAnyClock(t *testing.T) {
+	for _, g := range []firn.Config{
+		{}, {Ahead: time.Second}, {Clock: firn.ClockWall}, {Clock: firn.ClockWall, Ahead: time.Second},
+		{Clock: firn.ClockVirtual, Ahead: 10 * time.Millisecond}, {Clock: firn.ClockVirtual, Ahead: time.Minute},
+		{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.RunAhead(1000)}},
+	} {
+		g.Time, g.Start, g.Layout = newMachine(), firn.StartZero, layout("41/0/4/4")
+		seen := map[firn.ID]bool{}
+		for life := range 4 {
+			l := must(Keep(t.Context(), Fixed(1), Config{Generator: g}))
+			for range 3000 {
+				id := must(l.Next(t.Context()))
+				if seen[id] {
+					t.Fatalf("%v, ahead %v: life %d repeats %d", g.Clock, g.Ahead, life, id)
+				}
+				seen[id] = true
+			}
+			must(0, l.Close(t.Context()))
+		}
+	}
+}
+
+// A source of one's own may grant what a new holder asks for, and no more, as Fixed does.
+func TestWhatANewHolderAsksForIsAboveAllThatEarlierRunsCanHaveReached(t *testing.T) {
+	clock := newMachine()
+	seen := map[firn.ID]bool{}
+	for life := range 10 {
+		l := must(Keep(t.Context(), asked{}, Config{Generator: firn.Config{Time: clock, Start: firn.StartZero, Layout: layout("41/0/4/4")}}))
+		for range 1000 {
+			id := must(l.Next(t.Context()))
+			if seen[id] {
+				t.Fatalf("life %d repeats %d", life, id)
+			}
+			seen[id] = true
+		}
+		must(0, l.Close(t.Context()))
+	}
+}
+
+// An asked source grants what it is asked for.
+type asked struct{ Fixed }
+
+func (asked) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
+	return firn.Grant{Worker: 1, After: ask.From - 1, Through: ask.From + 1_000_000}, nil
+}
+
+func (asked) Renew(_ context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+	held.Through = max(held.Through, ask.From+1_000_000)
+	return held, nil
 }

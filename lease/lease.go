@@ -207,8 +207,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if g.Clock == firn.ClockVirtual {
 		if g.From.IsZero() {
 			g.From = g.Layout.Time(ask.Now) // not the time of the claim, which is later
-		}
-		if ask.From, err = g.Layout.Tick(g.From); err != nil {
+		} else if ask.From, err = g.Layout.Tick(g.From); err != nil {
 			return nil, err
 		}
 	}

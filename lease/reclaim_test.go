@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -261,7 +262,7 @@ func TestAWorkerThatComesAfterTheEndIsGivenBack(t *testing.T) {
 		t.Errorf("%+v, %v", g, err)
 	}
 	p, err := Inspect(context.Background(), w.mem, "default")
-	if err != nil || len(p.Slots) != 1 || p.Slots[0].Worker != l.State().Worker {
+	if err != nil || slices.ContainsFunc(p.Slots, func(s Slot) bool { return !s.Free && s.Worker != l.State().Worker }) {
 		t.Errorf("another is left behind: %+v, %v", p, err)
 	}
 }

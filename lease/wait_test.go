@@ -165,7 +165,7 @@ func TestAnOlderCopyIsDetectedWhateverTheClocksShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	older := w.mem.Snapshot()
-	w.time.Pass(time.Second)
+	w.time.Pass(6 * time.Second)
 	_, held := w.hold(t)
 	if held.Worker != old.Worker {
 		t.Fatalf("worker %d, want %d", held.Worker, old.Worker)

@@ -63,6 +63,7 @@ type Generator struct {
 
 	mu    sync.Mutex    // guards all below
 	pos   uint64        // the next position while the word is sealed
+	shown int64         // the highest second read
 	high  int64         // ids may be one second ahead of this: the highest second read, or see decide
 	since time.Duration // the monotonic reading when high last rose
 }
@@ -118,7 +119,7 @@ func New(cfg Config) (*Generator, error) {
 	}
 	g := &Generator{
 		time: cfg.Time, unique: cfg.Random() >> 24,
-		pos: uint64(second)<<24 | cfg.Random()>>40, high: second, since: cfg.Time.Monotonic(),
+		pos: uint64(second)<<24 | cfg.Random()>>40, high: second, shown: second, since: cfg.Time.Monotonic(),
 	}
 	if given {
 		g.unique = join([5]byte(cfg.Unique))
@@ -217,8 +218,8 @@ func (g *Generator) decide(n uint64) (first, count uint64, wait time.Duration, e
 	case second > maxSecond:
 		return 0, 0, 0, exhausted(wall)
 	case second > g.high:
-		g.high, g.since = second, mono
-	case second < g.high && g.pos >= limit && mono-g.since >= time.Second:
+		g.high, g.shown, g.since = second, second, mono
+	case second < g.shown && g.pos >= limit && mono-g.since >= time.Second:
 		// The clock is back and the ids of a second are used up. Waiting for the clock could
 		// take hours, so one second of the monotonic clock counts instead.
 		g.high, g.since = g.high+1, mono
@@ -232,7 +233,7 @@ func (g *Generator) decide(n uint64) (first, count uint64, wait time.Duration, e
 	case g.pos < limit:
 	case g.pos>>24 > maxSecond:
 		return 0, 0, 0, exhausted(wall)
-	case second < g.high:
+	case second < g.shown:
 		return 0, 0, max(g.since+time.Second-mono, time.Millisecond), nil
 	default:
 		return 0, 0, next, nil

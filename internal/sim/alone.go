@@ -26,7 +26,9 @@ func (a *alone) run(l *life) {
 	}
 	w.faults.reach(m, begun, true, &fate{})
 	cfg := a.settings(l)
+	m.starting = true
 	gen, end, err := a.begin(cfg)
+	m.starting = false
 	if err != nil {
 		l.last = err
 		w.oracle.documented(m, err)
@@ -38,7 +40,7 @@ func (a *alone) run(l *life) {
 	for !l.asked {
 		for range 1 + w.choices.IntN(6) {
 			w.steps++
-			w.running.loose = true
+			w.running.loose = cfg.Generator.Clock != firn.ClockVirtual // which is read under the lock
 			from := m.start()
 			id, err := gen.Next(context.Background())
 			w.running.loose = false
@@ -76,10 +78,13 @@ func (a *alone) settings(l *life) lease.Config {
 		}
 	case walled:
 		g.Ahead = g.Lead() // an earlier life on a steady clock had no more
-		g.Clock = firn.ClockWall
+		g.Clock = pick(r, firn.ClockWall, firn.ClockVirtual)
 	}
 	l.bounds(&c, p)
 	l.lead += g.Lead() + p.layout.Unit() // it begins above everything an earlier life can have reached
+	if l.patience > 0 {
+		l.patience += g.Lead() // Ahead hides a step back while the first id waits
+	}
 	l.config = (*config)(&c)
 	return c
 }

@@ -34,6 +34,8 @@ type machine struct {
 
 	walled bool  // without a lease: all its lives read the wall clock for each id, so it may go back
 	shown  int64 // the latest time that its wall clock has shown
+	// starting: without a lease the clock must not be behind when a life begins.
+	starting bool
 
 	readings int // it stands still after this many more clock readings; 0: it does not
 
@@ -236,7 +238,7 @@ func (m *machine) suspend(d int64) {
 // stepClock sets the wall clock forward or back. A generator without a lease that counts with the
 // monotonic clock is promised a clock that is not set back.
 func (m *machine) stepClock(by int64) {
-	if m.w.plan.regime == Alone && by < 0 && !m.walled {
+	if m.w.plan.regime == Alone && by < 0 && (!m.walled || m.starting) {
 		return
 	}
 	m.advance()

@@ -17,6 +17,8 @@ const (
 	// minimum for the steady ones.
 	maxLead   = 2 * time.Second
 	leastLead = 10 * time.Millisecond
+	// steadyLead is how far ahead of the wall clock a steady one may be.
+	steadyLead = 2 * time.Millisecond
 	// endsAfter is the end of those layouts that end within a history.
 	endsAfter = 3 * time.Minute
 )

@@ -172,7 +172,7 @@ func (p *plan) setStrict(r *rand.Rand) {
 	p.tolerance = (p.window - 4*unit) / time.Duration(16+r.IntN(16))
 	// A clock beyond the tolerance is refused, unless the delay of the store's answer hides it.
 	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)
-	p.strict = p.window + max(p.maxLead, leastLead) + 4*p.tolerance + 2*unit
+	p.strict = p.window + max(p.maxLead, leastLead) + steadyLead + 4*p.tolerance + 2*unit
 	if p.short = r.IntN(4) == 0; p.short { // must be refused
 		if p.layout.Unit() > 100*time.Millisecond {
 			p.layout = layoutOf(pick(r, smallLayouts[1], smallLayouts[3]))

@@ -227,7 +227,7 @@ var mutants = []mutant{
 	{
 		name: "a worker without a record begins at the first tick", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/core.go", "\tif slot.Fence < 0 && !r.trusting {\n", "\tif slot.Fence < -1 && !r.trusting {\n"},
+			{"lease/core.go", "\tif slot.Fence < 0 {\n", "\tif slot.Fence < -1 {\n"},
 		},
 	},
 	{
