@@ -36,6 +36,7 @@ func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
 		waits  bool
 		missed int64
 		acked  int64
+		since  int64
 		silent bool
 	}
 	for _, test := range []struct {
@@ -44,13 +45,15 @@ func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
 		err       error // of the query
 		confirmed bool
 	}{
-		{"acknowledged", primary{"life", true, 7, 4, false}, nil, true},
-		{"the server has given up waiting", primary{"life", false, 7, 4, false}, nil, false},
-		{"a commit was not acknowledged", primary{"life", true, 8, 4, false}, nil, false},
-		{"the counts start over", primary{"life", true, 0, 0, false}, nil, false},
-		{"the counts started over, and as many were missed since", primary{"life", true, 7, 0, false}, nil, false},
-		{"it is not in the log", primary{"life", true, 7, 4, true}, nil, false},
-		{"another server answers", primary{"other", true, 7, 4, false}, nil, false},
+		{"acknowledged", primary{"life", true, 7, 4, 5, false}, nil, true},
+		{"the server has given up waiting", primary{"life", false, 7, 4, 5, false}, nil, false},
+		{"a commit was not acknowledged", primary{"life", true, 8, 4, 5, false}, nil, false},
+		{"the counts start over", primary{"life", true, 0, 0, 5, false}, nil, false},
+		{"the counts started over, and as many were missed since", primary{"life", true, 7, 0, 5, false}, nil, false},
+		{"the counts started over, and others brought them there since", primary{"life", true, 7, 4, 6, false}, nil, false},
+		{"the counts started over in this second", primary{"life", true, 7, 4, -1, false}, nil, false},
+		{"it is not in the log", primary{"life", true, 7, 4, 5, true}, nil, false},
+		{"another server answers", primary{"other", true, 7, 4, 5, false}, nil, false},
 		{"the account may not ask any more", primary{}, numbered(1142), false},
 	} {
 		vets := 0
@@ -58,11 +61,11 @@ func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
 			if !strings.Contains(statement, "@firn_life :=") {
 				return nil, nil
 			}
-			p, err := primary{"life", true, 7, 3, false}, error(nil)
+			p, err := primary{"life", true, 7, 3, 5, false}, error(nil)
 			if vets++; vets > 1 {
 				p, err = test.after, test.err
 			}
-			return oneRow{int64(0), "fit", "life", p.life, true, p.waits, p.missed, p.acked, p.silent}, err
+			return oneRow{int64(0), "fit", "life", p.life, true, p.waits, p.missed, p.acked, p.since, p.silent}, err
 		}}
 		s, err := sqlstore.New(context.Background(), sql.OpenDB(db), sqlstore.MySQL)
 		if err != nil {

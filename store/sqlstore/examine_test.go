@@ -23,7 +23,7 @@ func (d answeringDB) Connect(context.Context) (driver.Conn, error) { return d, n
 
 func (d answeringDB) QueryContext(_ context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
 	if strings.Contains(statement, "@firn_life :=") {
-		return &rows{{int64(0), "fit", d.life, d.life, false, false, int64(0), int64(0), false}}, nil
+		return &rows{{int64(0), "fit", d.life, d.life, false, false, int64(0), int64(0), int64(0), false}}, nil
 	}
 	if strings.Contains(statement, "clock_timestamp()") {
 		return &rows{{int64(0), d.life}}, nil

@@ -46,17 +46,18 @@ const (
 	// The life of a server is its identity and its start time: two containers may share a name and a
 	// number, and start in one second, but each has its own hardware address, which ends a UUID of
 	// MariaDB. Before it is a number that MariaDB makes of the milliseconds since the machine's boot when it
-	// starts: a machine without a clock of its own may show the same second at each boot. Uptime counts to the moment that UNIX_TIMESTAMP() returns, so their difference is the same
-	// for all sessions, even after the clock was set. The members of a Galera cluster share one life: a
-	// write that one acknowledged, all have. Empty strings are avoided, as sql_mode may make them NULL in
-	// MariaDB. The time is in UTC: a local hour repeats when summer time ends.
+	// starts: a machine without a clock of its own may show the same second at each boot. Uptime counts to
+	// the moment that UNIX_TIMESTAMP() returns, so their difference is the same for all sessions, even after
+	// the clock was set. The members of a Galera cluster share one life: a write that one acknowledged, all
+	// have. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time is in UTC: a local
+	// hour repeats when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
 			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
 			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 17), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
-		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), COALESCE(acked, 0), /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
+		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), COALESCE(acked, 0), CASE WHEN since <= 0 THEN -1 ELSE uptime - COALESCE(since, uptime) END, /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
 	FROM (SELECT CASE WHEN @@autocommit = 0 THEN 'autocommit' WHEN ` + mysqlIsolation + ` = 'READ-UNCOMMITTED' THEN 'isolation'
 			WHEN @@character_set_client <> @@character_set_connection THEN 'charset'
 			/*M! WHEN @@in_transaction THEN 'transaction'
@@ -69,11 +70,12 @@ const (
 			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format'
 			WHEN NOT ` + mysqlWritable + ` THEN 'read-only' ELSE 'fit' END AS unfit,
 		MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
+		MAX(CASE WHEN variable_name = 'Uptime_since_flush_status' THEN CAST(variable_value AS SIGNED) END) AS since,
 		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
-		MAX(CASE WHEN variable_name LIKE '%_status' THEN variable_value END) AS semi,
+		MAX(CASE WHEN variable_name LIKE 'Rpl%_status' THEN variable_value END) AS semi,
 		MAX(CASE WHEN variable_name LIKE '%_no_tx' THEN CAST(variable_value AS SIGNED) END) AS missed,
 		MAX(CASE WHEN variable_name LIKE '%_yes_tx' THEN CAST(variable_value AS SIGNED) END) AS acked
-		FROM ` + mysqlStatus + ` WHERE variable_name IN ('Uptime', 'wsrep_cluster_state_uuid', 'Rpl_semi_sync_master_status',
+		FROM ` + mysqlStatus + ` WHERE variable_name IN ('Uptime', 'Uptime_since_flush_status', 'wsrep_cluster_state_uuid', 'Rpl_semi_sync_master_status',
 			'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_no_tx', 'Rpl_semi_sync_source_no_tx',
 			'Rpl_semi_sync_master_yes_tx', 'Rpl_semi_sync_source_yes_tx')) AS s`
 )
@@ -100,6 +102,7 @@ type mysqlSession struct {
 	waits  bool  // and it does wait: it gives up after a time-out
 	missed int64 // commits that no replica acknowledged
 	acked  int64 // groups of commits that a replica acknowledged
+	since  int64 // the second of the server's uptime in which it began to count; -1: the present one; always 0 in builds without that count
 	silent bool  // its latest write is not in the log; MySQL does not show this
 	reads  bool  // its server is read-only and refuses our writes
 }
@@ -110,7 +113,7 @@ func vetMySQL(ctx context.Context, s *Store, conn *sql.Conn) (mysqlSession, erro
 	var before, life sql.NullString
 	seen := mysqlSession{at: time.Now()}
 	if err := conn.QueryRowContext(ctx, mysqlVet).Scan(&seen.micros, &unfit, &before, &life,
-		&seen.semi, &seen.waits, &seen.missed, &seen.acked, &seen.silent); err != nil {
+		&seen.semi, &seen.waits, &seen.missed, &seen.acked, &seen.since, &seen.silent); err != nil {
 		return seen, err
 	}
 	seen.reads = unfit == "read-only"
@@ -180,7 +183,8 @@ func (s *Store) single(ctx context.Context, conn *sql.Conn, key any) error {
 // acknowledged checks whether a replica has a write. The server waits for one, but still reports success
 // after its time-out, or when the statement is killed. It counts such commits, and the others, before it
 // answers. Another writer's missed commit makes this one unconfirmed too, which is harmless; so does
-// FLUSH STATUS.
+// FLUSH STATUS, after which the counts begin again: others may have brought them to where they were. Only
+// counts that began in the same past second are compared.
 func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSession) error {
 	now, err := vetMySQL(ctx, s, conn)
 	switch {
@@ -190,8 +194,8 @@ func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSes
 		return unconfirmed("it is another server now")
 	case (before.semi || now.semi) && now.silent:
 		return unconfirmed("it is not in the binary log: have binlog_do_db and binlog_ignore_db let the database through")
-	case (before.semi || now.semi) && (!now.waits || now.missed != before.missed || now.acked <= before.acked):
-		return unconfirmed("no replica acknowledged it within rpl_semi_sync_master_timeout: " +
+	case (before.semi || now.semi) && (!now.waits || before.since < 0 || now.since != before.since || now.missed != before.missed || now.acked <= before.acked):
+		return unconfirmed("no replica acknowledged it within rpl_semi_sync_master_timeout, or FLUSH STATUS reset the counts that show it: " +
 			"start a replica with semi-synchronous replication, or turn that off on the primary")
 	}
 	return nil

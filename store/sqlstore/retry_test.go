@@ -49,7 +49,7 @@ func TestAWriteDoesNotLookForASessionForEver(t *testing.T) {
 		return 0, nil
 	}, func(statement string) (oneRow, error) {
 		if strings.Contains(statement, "@firn_life :=") {
-			return oneRow{int64(0), "fit", "", "life", false, false, int64(0), int64(0), false}, nil
+			return oneRow{int64(0), "fit", "", "life", false, false, int64(0), int64(0), int64(0), false}, nil
 		}
 		return nil, nil
 	}}), sqlstore.MySQL)
@@ -87,7 +87,7 @@ func TestASessionOnAServerThatTakesNoWritesIsNotUsedAgain(t *testing.T) {
 			case strings.HasPrefix(statement, "UPDATE"):
 				return nil, test.says
 			case strings.Contains(statement, "@firn_life :="):
-				return oneRow{int64(0), "fit", "life", "life", false, false, int64(0), int64(0), false}, nil
+				return oneRow{int64(0), "fit", "life", "life", false, false, int64(0), int64(0), int64(0), false}, nil
 			}
 			return nil, nil
 		}

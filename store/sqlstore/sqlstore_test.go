@@ -37,7 +37,7 @@ func (a answers) ExecContext(ctx context.Context, statement string, _ []driver.N
 
 func (a answers) QueryContext(ctx context.Context, statement string, _ []driver.NamedValue) (driver.Rows, error) {
 	if strings.Contains(statement, "@firn_life :=") { // vetting a MySQL session
-		return &oneRow{int64(0), "fit", "life", "life", false, false, int64(0), int64(0), false}, nil
+		return &oneRow{int64(0), "fit", "life", "life", false, false, int64(0), int64(0), int64(0), false}, nil
 	}
 	_, err := a(ctx, statement)
 	return noRows{}, err
