@@ -57,12 +57,18 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 
 // OpenMySQL opens the database of a mysql:// URL as it is, not as a store. It connects at its first
 // use. Its errors repeat no password in the URL; for a text that cannot be such a URL the error is [ErrURL].
+//
+// Each of its statements is a transaction: without autocommit, as a server's setting, a second reading would
+// show what the first one did.
 func OpenMySQL(text string) (*sql.DB, error) {
 	scheme, _, _ := strings.Cut(text, "://")
 	if scheme != "mysql" {
 		return nil, urlErrorf("%q is not the URL of a MySQL or MariaDB: write mysql://USER:PASSWORD@HOST:PORT/DATABASE", Redact(text))
 	}
-	db, connections, err := mysqlDatabase(text)
+	db, connections, err := mysqlDatabase(text, func(cfg *mysql.Config) error {
+		cfg.Params = map[string]string{"autocommit": "1"}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", Redact(text), err)
 	}
@@ -70,7 +76,7 @@ func OpenMySQL(text string) (*sql.DB, error) {
 	return db, nil
 }
 
-func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
+func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connections int, err error) {
 	u := hosturl.Parse(text, "3306", "mysql")
 	database := strings.TrimSuffix(u.Path, "/")
 	if database == "" {
@@ -93,7 +99,7 @@ func mysqlDatabase(text string) (db *sql.DB, connections int, err error) {
 	cfg.InterpolateParams = true // one round trip per statement
 	cfg.Logger = &mysql.NopLogger{}
 	// The driver quotes parameters for this charset; without SET NAMES the server may use another.
-	if err := cfg.Apply(mysql.Charset("utf8mb4", "")); err != nil {
+	if err := cfg.Apply(append(options, mysql.Charset("utf8mb4", ""))...); err != nil {
 		return nil, 0, err
 	}
 	connector, err := mysql.NewConnector(cfg)

@@ -454,3 +454,27 @@ func TestAHolderIsHeardAfterFewLooksWhenAllConnectionsFallSilent(t *testing.T) {
 		storetest.FallSilent(t, opened(t, strings.Replace(url, d.server.Addr(), proxy.Addr(), 1)), proxy.Silence)
 	})
 }
+
+// Without autocommit, as a server's setting, a second reading would show the first one's snapshot: a counter
+// that moves meanwhile would look unmoved.
+func TestEachReadingOfAForeignDatabaseIsNew(t *testing.T) {
+	t.Parallel()
+	d := mariadb(t)
+	name := d.fresh(t, "foreigner")
+	d.raw(t, name, "CREATE TABLE counters (n INT)")
+	d.raw(t, name, "INSERT INTO counters VALUES (1)")
+	d.raw(t, "", "SET GLOBAL autocommit = 0")
+	db, err := OpenMySQL(d.url(d.admin, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for want := 1; want <= 2; want++ {
+		var n int
+		if err := db.QueryRow("SELECT n FROM counters").Scan(&n); err != nil || n != want {
+			t.Errorf("%d, %v; want %d", n, err, want)
+		}
+		d.raw(t, name+"?autocommit=1", "UPDATE counters SET n = 2")
+	}
+}
