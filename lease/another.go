@@ -37,7 +37,9 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	case err == nil:
 		if err := l.gen.Replace(grant); err != nil {
 			l.failed("go on with another worker", grant.Worker, err)
+			return
 		}
+		l.cfg.Log.Info("worker leased", "worker", grant.Worker, "fence", l.fenceTime(grant))
 	case !errors.Is(ctx.Err(), context.Canceled): // canceled: there is another worker already, or the lease ends
 		l.failed("take another worker", lost.Worker, err)
 	}

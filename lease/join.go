@@ -45,7 +45,7 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 		const why = "the pool is new, or its store may have forgotten holders"
 		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", wait, "because", why)
 		if err := s.attend(ctx, pool, wait); err != nil {
-			return Pool{}, reading{}, fmt.Errorf("lease: wait %v, as %s (pool %q): %w", wait, why, s.cfg.Pool, err)
+			return Pool{}, reading{}, fmt.Errorf("lease: wait %v, as %s (pool %q): %w; each try waits from the start, so allow it more than %v", wait, why, s.cfg.Pool, err, wait)
 		}
 	}
 	revision, err := s.writePool(ctx, pool.revision, *next)

@@ -1,7 +1,9 @@
 package lease
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 
 	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/store/filestore"
@@ -10,6 +12,7 @@ import (
 // OnThisMachine is [Open] with this user's store on this machine, see [filestore.Home]. Ids are unique
 // among this user's processes on this machine with the same home and XDG_STATE_HOME. Other users,
 // machines and containers have other stores, and may issue equal ids: give all one store, and call Open.
+// In a container a warning says so, without a Config.Log to [slog.Default].
 //
 // Errors are those of Open and of package filestore; [store.ErrRefused] in Kubernetes.
 func OnThisMachine(ctx context.Context, cfg Config) (*Lease, error) {
@@ -24,9 +27,8 @@ func OnThisMachine(ctx context.Context, cfg Config) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Fill(&cfg.Generator.Time, &cfg.Generator.Random, &cfg.Log)
 	if filestore.InContainer() {
-		cfg.Log.Warn("in a container: other containers have other stores, and their ids can be equal", "store", dir)
+		cmp.Or(cfg.Log, slog.Default()).Warn("in a container: other containers have other stores, and their ids can be equal", "store", dir)
 	}
 	cfg.Store = s
 	return Open(ctx, cfg)

@@ -22,8 +22,12 @@ func TestOnThisMachineLeasesAWorkerOfTheUsersOwnStore(t *testing.T) {
 	ctx := context.Background()
 	var log bytes.Buffer
 	workers := map[int64]bool{}
-	for range 3 {
-		l, err := lease.OnThisMachine(ctx, lease.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	slog.SetDefault(logger)
+	for _, given := range []*slog.Logger{logger, nil, logger} {
+		l, err := lease.OnThisMachine(ctx, lease.Config{Log: given})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func TestAStrictPoolIsShownAndCanBeRelaxed(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"workers", 0, "\npool default, layout firn, strict (a claim waits 1m20s): 0 live"},
+		{"workers", 0, "\npool default, layout firn, strict (a claim waits 1m20s): 0 held"},
 		{"workers --json", 0, `"strict":"1m20s"`},
 		{"doctor", 0, "default: 0 of 1,024 workers are held; it is strict: a claim waits 1m20s\n"},
 		{"next", 1, `pool "default" has the strict wait 1m20s, not 0s: use that of the pool, or another pool (flags --strict and --pool; firn workers relax ends`},
@@ -35,7 +35,7 @@ func TestAStrictPoolIsShownAndCanBeRelaxed(t *testing.T) {
 		{"workers relax now", 2, "Try: firn workers relax --help"},
 		{"workers relax", 0, "pool default is no longer strict; a claim waited 1m20s\n"},
 		{"workers relax", 0, "pool default is not strict\n"},
-		{"workers", 0, "\npool default, layout firn: 0 live"},
+		{"workers", 0, "\npool default, layout firn: 0 held"},
 		{"next", 0, "\n"},
 	} {
 		status, out := run(nil, append(strings.Fields(step.args), "--store", url)...)

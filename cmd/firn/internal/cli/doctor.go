@@ -135,7 +135,7 @@ func beginning(p issuing.Pool) []store.Finding {
 func fullness(p issuing.Pool) store.Finding {
 	var live int64
 	for _, s := range p.Slots {
-		if s.State != issuing.SlotIdle {
+		if s.Until.After(p.Clock) {
 			live++
 		}
 	}

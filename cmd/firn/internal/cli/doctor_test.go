@@ -28,7 +28,7 @@ func TestAPoolIsDoubtfulWhenLessThanATenthIsLeft(t *testing.T) {
 	} {
 		pool := issuing.Pool{Workers: test.workers, Slots: make([]issuing.Slot, test.held)}
 		for i := range pool.Slots {
-			pool.Slots[i].State = issuing.SlotLive
+			pool.Slots[i].Until = pool.Clock.Add(1)
 		}
 		if got := fullness(pool).Verdict; got != test.want {
 			t.Errorf("%d of %d: %v, not %v", test.held, test.workers, got, test.want)

@@ -25,7 +25,14 @@ func newWorkers() *cobra.Command {
 		Long: `workers lists the slots of a pool: each worker that was ever held, its holder, since
 when, and the time of its fence. After that time, unless it was renewed, the worker is
 free: at once if its holder returned it, else after twice the clock tolerance (20s).
-It writes nothing.`,
+It writes nothing.
+
+  held      the fence lies ahead. The store does not know whether the holder still runs:
+            one that does writes again when half its window is left (2.5 of 5 minutes)
+  ahead     held, and the holder's clock is more than 10s ahead
+  returned  the holder closed it
+  released  taken from its holder by firn workers release
+  expired   the fence has passed and the holder did not close it, as after a crash`,
 		Example: `  firn workers --store redis://127.0.0.1:6379/0
   firn workers list --pool payments --json
   firn workers release 17
@@ -106,7 +113,7 @@ func freeAt(t time.Time) string {
 func showSlots(out io.Writer, p issuing.Pool) error {
 	counts := map[string]int64{}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "WORKER\tSTATE\tUNTIL\tHOLDER\tSINCE")
+	fmt.Fprintln(table, "WORKER\tSTATE\tUNTIL\tHOLDER\tSINCE\tWROTE")
 	several := false
 	for _, s := range p.Slots {
 		several = several || s.Datacenter != 0
@@ -121,7 +128,7 @@ func showSlots(out io.Writer, p issuing.Pool) error {
 		if s.Fence >= 0 {
 			until = fmt.Sprintf("%s (%s)", freeAt(s.Until), fromNow(s.Until.Sub(p.Clock)))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", worker, s.State, until, holder(s), s.Since.UTC().Format(seconds))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", worker, s.State, until, holder(s), s.Since.UTC().Format(seconds), fromNow(s.Seen.Sub(p.Clock)))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -131,8 +138,9 @@ func showSlots(out io.Writer, p issuing.Pool) error {
 	if p.Strict != "" {
 		strict = fmt.Sprintf(", strict (a claim waits %s)", p.Strict)
 	}
-	_, err := fmt.Fprintf(out, "\npool %s, layout %s%s: %d live, %d idle, %d returned, %d ahead of the clock, %s unused\n",
-		p.Pool, p.Layout, strict, counts[issuing.SlotLive], counts[issuing.SlotIdle], counts[issuing.SlotGiven], counts[issuing.SlotAhead], thousands(p.Workers-used))
+	_, err := fmt.Fprintf(out, "\npool %s, layout %s%s: %d held, %d ahead of the clock, %d returned, %d released, %d expired, %s unused\n",
+		p.Pool, p.Layout, strict, counts[issuing.SlotHeld], counts[issuing.SlotAhead], counts[issuing.SlotReturned],
+		counts[issuing.SlotReleased], counts[issuing.SlotExpired], thousands(p.Workers-used))
 	return err
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// The states of a slot.
+// The states of a slot. The store does not know whether a holder still runs.
 const (
-	SlotLive  = "live"  // its fence lies ahead: its holder may issue ids
-	SlotIdle  = "idle"  // its fence has passed: it can be granted, at the latest twice the tolerance later
-	SlotGiven = "given" // given back: it can be granted once its fence has passed
-	SlotAhead = "ahead" // its holder's clock is ahead of ours by more than the tolerance
+	SlotHeld     = "held"     // its fence lies ahead: no one but its holder may issue ids
+	SlotAhead    = "ahead"    // held, and its holder's clock is ahead of ours by more than the tolerance
+	SlotReturned = "returned" // its holder closed it: it can be granted once its fence has passed
+	SlotReleased = "released" // an operator took it from its holder
+	SlotExpired  = "expired"  // its fence has passed, and its holder did not close it, as after a crash
 )
 
 // tolerance is how far a holder's clock may be ahead: the default of a lease.
@@ -80,15 +81,16 @@ func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 
 // DescribeSlot describes a slot as of now.
 func DescribeSlot(slot lease.Slot, now time.Time) Slot {
-	state := SlotIdle
-	switch {
-	case !slot.Until.After(now):
-	case slot.At.Sub(now) > tolerance:
+	state := SlotHeld
+	switch passed := !slot.Until.After(now); {
+	case !passed && slot.At.Sub(now) > tolerance:
 		state = SlotAhead
+	case slot.Free && slot.Taken:
+		state = SlotReleased
 	case slot.Free:
-		state = SlotGiven
-	default:
-		state = SlotLive
+		state = SlotReturned
+	case passed:
+		state = SlotExpired
 	}
 	return Slot{
 		Datacenter: slot.Datacenter, Worker: slot.Worker, State: state, Fence: slot.Fence, Until: slot.Until,

@@ -15,10 +15,11 @@ func TestASlotIsIdleOnceTheTickOfItsFenceHasEnded(t *testing.T) {
 		now  time.Time
 		want string
 	}{
-		{lease.Slot{Until: until}, until.Add(-1), issuing.SlotLive},
-		{lease.Slot{Until: until}, until, issuing.SlotIdle},
-		{lease.Slot{Until: until, Free: true}, until.Add(-1), issuing.SlotGiven},
-		{lease.Slot{Until: until, Free: true}, until, issuing.SlotIdle},
+		{lease.Slot{Until: until}, until.Add(-1), issuing.SlotHeld},
+		{lease.Slot{Until: until}, until, issuing.SlotExpired},
+		{lease.Slot{Until: until, Free: true}, until.Add(-1), issuing.SlotReturned},
+		{lease.Slot{Until: until, Free: true}, until, issuing.SlotReturned},
+		{lease.Slot{Until: until, Free: true, Taken: true}, until, issuing.SlotReleased},
 		{lease.Slot{Until: until, At: until}, until.Add(-time.Minute), issuing.SlotAhead},
 	} {
 		if got := issuing.DescribeSlot(test.slot, test.now); got.State != test.want || !got.Until.Equal(until) {

@@ -321,7 +321,7 @@ func TestIssuedIDsDecode(t *testing.T) {
 		t.Errorf("%s, want %s", body, want)
 	}
 	status, body, _ = ask(t, h, "GET", "/v1/pools/default/workers", "")
-	if status != 200 || !strings.Contains(body, `"state":"live"`) || !strings.Contains(body, `"workers":1024`) {
+	if status != 200 || !strings.Contains(body, `"state":"held"`) || !strings.Contains(body, `"workers":1024`) {
 		t.Errorf("%d %s", status, body)
 	}
 }
