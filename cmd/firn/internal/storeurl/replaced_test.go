@@ -3,13 +3,16 @@
 package storeurl
 
 import (
+	"bufio"
 	"context"
 	"database/sql/driver"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"modernc.org/sqlite"
 
@@ -140,6 +143,50 @@ func TestARemovedLogIsDetectedAtTheNextCall(t *testing.T) {
 				if want := 1001 + (round+1)*(eachChild+1); err != nil || n != want {
 					t.Fatalf("round %d: counted to %d, %v, want %d: two stores", round, n, err, want)
 				}
+			}
+		})
+	}
+}
+
+// New files beside the removed ones would have locks of their own: a process that is still in a write
+// would write over what is confirmed since.
+func TestARemovedLogIsNotRecreatedWhileAnotherProcessUsesTheFile(t *testing.T) {
+	for name, gone := range map[string][]string{"log": {"-wal"}, "index": {"-shm"}, "both": {"-wal", "-shm"}} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "firn.db")
+			s := open(t, path)
+			put(t, s, "counter", 0, "1000")
+			other := start("hold", path)
+			out, err := other.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := other.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			for _, suffix := range gone {
+				remove(t, path+suffix)
+			}
+			for range 2 {
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				_, err = s.Get(ctx, "counter")
+				cancel()
+				expect(t, "while another process uses it", err, store.ErrUnavailable, "another process uses it")
+			}
+			_, err = openFiles(path)
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a removed file was created again: %v", err)
+			}
+			if err := other.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = other.Wait() // it was killed
+			n, err := increment(context.Background(), s)
+			if err != nil || name == "index" && n != 1002 { // what was only in a removed log is lost
+				t.Errorf("once it has ended: counted to %d, %v", n, err)
 			}
 		})
 	}

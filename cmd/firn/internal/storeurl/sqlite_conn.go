@@ -32,9 +32,10 @@ type connector struct {
 //
 // The journal is a write-ahead log, and each commit is synced: a confirmed fence must survive a power
 // failure, or a later process could be granted times already used. A process that opens, lists, writes
-// twice and closes syncs 6 times with the log and 10 times with a truncated journal. With syncs of 5
-// ms that took 37 ms instead of 60; with 10 ms and 16 processes at a time, one process in 200 was
-// still locked out after [busyTimeout] with the journal, and never with the log.
+// twice and closes syncs 6 times with the log (alone adds one, for the first process) and 10 times with a
+// truncated journal. With syncs of 5 ms that took 37 ms instead of 60; with 10 ms and 16 processes at a
+// time, one process in 200 was still locked out after [busyTimeout] with the journal, and never with the
+// log.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	before, err := os.Stat(c.path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -48,13 +49,14 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	case err != nil && (!c.makes || !errors.Is(err, errNoStore)):
 		return nil, err
 	}
-	bare, err := c.Connector.Connect(ctx)
+	if before != nil {
+		if err := c.alone(ctx); err != nil {
+			return nil, err
+		}
+	}
+	inner, err := c.bare(ctx)
 	if err != nil {
 		return nil, err
-	}
-	inner, ok := bare.(sqliteConn)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("%T cannot be set up", bare), bare.Close())
 	}
 	statements := []string{"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "SELECT 1 FROM sqlite_schema"} // the read opens the log
 	if !c.makes && !c.opened.Load() {
@@ -81,6 +83,49 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, errors.Join(errReplaced, err, inner.Close())
 	}
 	return opened, nil
+}
+
+func (c *connector) bare(ctx context.Context) (sqliteConn, error) {
+	bare, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inner, ok := bare.(sqliteConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("%T cannot be set up", bare), bare.Close())
+	}
+	return inner, nil
+}
+
+// alone makes sure, where the log or its index is missing, that no process has the file open: SQLite
+// would create them beside the removed ones, with locks of their own, and a process that is still in a
+// write by the old ones would write over what was confirmed since. A process holds the file locked as long
+// as it has it open, and releases it at the next call after they were removed.
+//
+// A connection in exclusive mode opens the log with the whole file locked, and without the index. It
+// writes what a crash left in the log to the file.
+func (c *connector) alone(ctx context.Context) error {
+	used := false
+	err := patiently(ctx, func() error {
+		if _, err := openFiles(c.path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		inner, err := c.bare(ctx)
+		if err != nil {
+			return err
+		}
+		for _, statement := range []string{"PRAGMA busy_timeout = 0", "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = FULL", "SELECT 1 FROM sqlite_schema"} {
+			if _, err = inner.ExecContext(ctx, statement, nil); err != nil {
+				break
+			}
+		}
+		used = used || busy(err)
+		return errors.Join(err, inner.Close())
+	})
+	if err != nil && used {
+		err = fmt.Errorf("%w: its -wal or -shm file is missing, and another process uses it: end all that do: %w", store.ErrUnavailable, err)
+	}
+	return err
 }
 
 // findTable fails with SQLITE_ERROR if there is no table of that name.
@@ -176,8 +221,7 @@ func (c *conn) ExecContext(ctx context.Context, statement string, args []driver.
 func patiently(ctx context.Context, do func() error) error {
 	for begun := time.Now(); ; {
 		err := do()
-		var failed *sqlite.Error
-		if !errors.As(err, &failed) || failed.Code()&0xff != sqlite3.SQLITE_BUSY || time.Since(begun) >= busyTimeout {
+		if !busy(err) || time.Since(begun) >= busyTimeout {
 			return err
 		}
 		select {
@@ -186,4 +230,10 @@ func patiently(ctx context.Context, do func() error) error {
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// busy reports whether another user of the file has it locked.
+func busy(err error) bool {
+	var failed *sqlite.Error
+	return errors.As(err, &failed) && failed.Code()&0xff == sqlite3.SQLITE_BUSY
 }

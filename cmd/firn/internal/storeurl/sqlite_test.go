@@ -54,8 +54,11 @@ func child(job, path string) error {
 		if err != nil {
 			return err
 		}
-		if job == "forever" {
+		if job == "forever" || job == "hold" {
 			fmt.Println(n) // acknowledged
+		}
+		if job == "hold" { // until it is killed
+			select {}
 		}
 	}
 	return s.Close()
