@@ -21,6 +21,8 @@ type Dialect struct {
 
 	// home returns the quoted schema of the table, existing or new; "" if the session has no schema.
 	home func(ctx context.Context, conn *sql.Conn) (schema string, err error)
+	// exists returns [store.ErrNotFound] if there is no table: then only [Make] creates one. Nil: New does too.
+	exists func(ctx context.Context, conn *sql.Conn) error
 	// swap makes a write, and returns the life of the database that confirmed it. Its error
 	// is [store.ErrConflict] if no row was changed.
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)

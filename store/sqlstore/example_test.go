@@ -15,7 +15,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := sqlstore.New(context.Background(), db, sqlstore.SQLite) // creates its table
+	s, err := sqlstore.New(context.Background(), db, sqlstore.SQLite) // the first time: sqlstore.Make
 	if err != nil {
 		log.Fatal(err)
 	}

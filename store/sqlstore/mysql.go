@@ -12,7 +12,9 @@ import (
 
 // MySQL is the dialect of MySQL and MariaDB, with the engine InnoDB. The text of the driver's errors
 // must begin with "Error 1146", as in go-sql-driver/mysql: its type has no method.
-var MySQL = Dialect{
+var MySQL = mysqlDialect
+
+var mysqlDialect = Dialect{
 	name: "mysql",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,

@@ -10,7 +10,9 @@ import (
 
 // Postgres is the dialect of PostgreSQL. The driver's errors must have the method SQLState()
 // string, as those of jackc/pgx.
-var Postgres = Dialect{
+var Postgres = postgresDialect
+
+var postgresDialect = Dialect{
 	name: "postgres",
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,

@@ -219,5 +219,8 @@ func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	if errors.Is(kind, store.ErrConflict) && op != "compare-and-swap" {
 		kind = store.ErrUnavailable
 	}
+	if op == opOpen && kind == nil && ended == nil {
+		hint = "is " + s.dialect.name + " the dialect of the driver's database?"
+	}
 	return backend.Wrap("sqlstore", op, key, err, hint, kind)
 }

@@ -9,7 +9,13 @@ import (
 )
 
 // SQLite is the dialect of a file that several processes on one host share. Open it with a busy timeout,
-// since its writers take turns, and with journal_mode WAL and synchronous FULL. Weaker settings lose
+// since its writers take turns (a session without one is refused), and with journal_mode WAL and
+// synchronous FULL:
+//
+//	db, err := sql.Open("sqlite", "file:/srv/firn.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
+//	s, err := sqlstore.New(ctx, db, sqlstore.SQLite) // once, to create the store: sqlstore.Make
+//
+// Weaker settings lose
 // confirmed writes in a power failure. So does the default, a deleted journal: its deletion is not
 // synced, unless synchronous is EXTRA, and undoes the write if it is lost. The driver's errors must have
 // the method Code() int, as those of modernc.org/sqlite. A database in memory is refused: each connection
@@ -17,7 +23,9 @@ import (
 //
 // SQLite does not notice that the open file, or its log, is removed or replaced: it keeps using the
 // removed file, and other processes use the new one. Nor does it notice hard links; the binary does.
-var SQLite = Dialect{
+var SQLite = sqliteDialect
+
+var sqliteDialect = Dialect{
 	name:     "sqlite",
 	embedded: true,
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
@@ -30,12 +38,30 @@ var SQLite = Dialect{
 
 	home: func(ctx context.Context, conn *sql.Conn) (string, error) {
 		return "main", each(ctx, conn, func(rows *sql.Rows) error {
-			var file sql.NullString
-			if err := rows.Scan(&file); err != nil || file.String != "" {
+			var (
+				file    sql.NullString
+				timeout int64
+			)
+			if err := rows.Scan(&file, &timeout); err != nil {
 				return err
 			}
-			return fmt.Errorf("%w: the database is in memory, and each connection has one of its own: name a file, or use memstore", store.ErrRefused)
-		}, `SELECT file FROM pragma_database_list WHERE name = 'main'`)
+			switch {
+			case file.String == "":
+				return fmt.Errorf("%w: the database is in memory, and each connection has one of its own: name a file, or use memstore", store.ErrRefused)
+			case timeout <= 0:
+				return fmt.Errorf("%w: the session has no busy timeout, so it fails while another process writes: add _pragma=busy_timeout(10000) to the data source name, or what your driver has for it", store.ErrRefused)
+			}
+			return nil
+		}, `SELECT file, timeout FROM pragma_database_list, pragma_busy_timeout WHERE name = 'main'`)
+	},
+	exists: func(ctx context.Context, conn *sql.Conn) error {
+		return each(ctx, conn, func(rows *sql.Rows) error {
+			var there bool
+			if err := rows.Scan(&there); err != nil || there {
+				return err
+			}
+			return fmt.Errorf("%w: the file has no store: name another path, or create a store with sqlstore.Make", store.ErrNotFound)
+		}, `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = '`+Table+`')`)
 	},
 	// A session needs no guard, and a write no confirmation.
 	swap: func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error) {

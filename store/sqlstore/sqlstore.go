@@ -71,11 +71,24 @@ type Store struct {
 }
 
 // New returns a store in db, which Close closes. Limit its connections before that (SetMaxOpenConns): the
-// store then keeps three of them for leases, if there are more. It creates the table if it does not
-// exist, and otherwise writes nothing. The error is [store.ErrRefused] if the table of that name is not
+// store then keeps three of them for leases, if there are more. In a database on another host it creates
+// the table if it does not exist, and otherwise writes nothing. In a SQLite file only [Make] creates it,
+// so that a mistyped path is [store.ErrNotFound], not another, empty store. The error is [store.ErrRefused] if the table of that name is not
 // Firn's, or the session is unfit; a later unfit session is refused at its first use. Over a database on
 // another host the store is also a [store.Clock] and [store.Examined].
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
+	return open(ctx, db, dialect, false)
+}
+
+// Make is [New], and also creates the table in a SQLite file that has none.
+func Make(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
+	return open(ctx, db, dialect, true)
+}
+
+func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (store.Store, error) {
+	if db == nil || dialect.name == "" {
+		return nil, fmt.Errorf("sqlstore: %w: a *sql.DB and one of SQLite, MySQL and Postgres are required", store.ErrRefused)
+	}
 	s := &Store{db: db, dialect: dialect, lanes: backend.NewLanes(db.Stats().MaxOpenConnections)}
 	if _, err := call(ctx, s, opOpen, Table, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
 		schema, err := dialect.home(ctx, conn)
@@ -83,6 +96,11 @@ func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) 
 			return nil, err
 		}
 		s.dialect = dialect.in(schema)
+		if dialect.exists != nil && !makes {
+			if err := dialect.exists(ctx, conn); err != nil {
+				return nil, err
+			}
+		}
 		return s.registers(ctx, conn, s.dialect.probe)
 	}); err != nil {
 		return nil, err

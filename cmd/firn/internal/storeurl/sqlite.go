@@ -62,7 +62,14 @@ func openSQLite(ctx context.Context, path string, makes bool) (store.Store, erro
 		seen.Idle = true // no other program uses the connection
 		return seen
 	})
-	if s.Store, err = sqlstore.New(ctx, db, dialect); err != nil {
+	open := sqlstore.New
+	if makes {
+		open = sqlstore.Make
+	}
+	if s.Store, err = open(ctx, db, dialect); err != nil {
+		if errors.Is(err, store.ErrNotFound) {
+			err = errNoStore
+		}
 		return nil, errors.Join(s.name(err), s.name(db.Close()))
 	}
 	c.opened.Store(true)

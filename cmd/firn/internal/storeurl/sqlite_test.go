@@ -207,6 +207,45 @@ func TestADatabaseInMemoryIsRefused(t *testing.T) {
 	}
 }
 
+// A mistyped path would be another, empty store, and without a busy timeout the second of two processes that start
+// fails.
+func TestALibrarysSQLiteStoreIsMadeOnPurposeAndWaitsForOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db")
+	ctx := context.Background()
+	for _, step := range []struct {
+		dsn  string
+		open func(context.Context, *sql.DB, sqlstore.Dialect) (store.Store, error)
+		by   sqlstore.Dialect
+		want error
+		says string
+	}{
+		{"?_pragma=busy_timeout(1000)", sqlstore.New, sqlstore.SQLite, store.ErrNotFound, "sqlstore.Make"},
+		{"", sqlstore.Make, sqlstore.SQLite, store.ErrRefused, "_pragma=busy_timeout(10000)"},
+		{"?_pragma=busy_timeout(1000)", sqlstore.New, sqlstore.SQLite, store.ErrNotFound, "name another path"},
+		{"?_pragma=busy_timeout(1000)", sqlstore.Make, sqlstore.SQLite, nil, ""},
+		{"?_pragma=busy_timeout(1000)", sqlstore.New, sqlstore.SQLite, nil, ""},
+		{"?_pragma=busy_timeout(1000)", sqlstore.Make, sqlstore.SQLite, nil, ""},
+		{"", sqlstore.New, sqlstore.Postgres, nil, "is postgres the dialect of the driver's database?"},
+		{"", sqlstore.New, sqlstore.Dialect{}, store.ErrRefused, "SQLite, MySQL and Postgres"},
+	} {
+		db, err := sql.Open("sqlite", "file:"+path+step.dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = step.open(ctx, db, step.by)
+		if step.says == "" && err != nil || step.says != "" && (err == nil || !strings.Contains(err.Error(), step.says)) || step.want != nil && !errors.Is(err, step.want) {
+			t.Errorf("%+v: %v", step, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	raw(t, path, "DROP TABLE "+sqlstore.Table)
+	if _, err := Open(ctx, "sqlite:"+path); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "firn store make") {
+		t.Errorf("a file without the table: %v", err)
+	}
+}
+
 // SQLite has a separate log and locks for each name.
 func TestAFileWithTwoNamesIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
