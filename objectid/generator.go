@@ -214,11 +214,12 @@ func (g *Generator) decide(n uint64) (first, count uint64, wait time.Duration, e
 	}
 	mono, wall := g.time.Monotonic(), g.time.Wall()
 	second := wall.Unix()
+	g.shown = max(g.shown, second)
 	switch {
 	case second > maxSecond:
 		return 0, 0, 0, exhausted(wall)
 	case second > g.high:
-		g.high, g.shown, g.since = second, second, mono
+		g.high, g.since = second, mono
 	case second < g.shown && g.pos >= limit && mono-g.since >= time.Second:
 		// The clock is back and the ids of a second are used up. Waiting for the clock could
 		// take hours, so one second of the monotonic clock counts instead.

@@ -173,6 +173,45 @@ func TestWhileTheClockIsBackABurstAdvancesByASecondPerSecond(t *testing.T) {
 	}
 }
 
+const full = 1 << 24 // the ids of a second
+
+// loaded steps the clock back by five seconds and makes a second's ids at a time until the clock is at noon
+// again, so that the ids are five seconds ahead.
+func loaded(t *testing.T, clock *faketime.Time, g *objectid.Generator) (last objectid.ID) {
+	t.Helper()
+	last = fill(t, g, last, 1)
+	for clock.Step(-5 * time.Second); clock.Wall().Before(noon); {
+		last = fill(t, g, last, full)
+	}
+	if ahead := last.Time().Sub(noon); ahead < 5*time.Second {
+		t.Fatalf("ids are only %v ahead", ahead)
+	}
+	return last
+}
+
+func TestIDsWaitForAClockThatIsNoLongerBack(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0)})
+	last := fill(t, g, loaded(t, clock, g), 2*full)
+	if ahead := last.Time().Sub(clock.Wall()); ahead > time.Second {
+		t.Errorf("%s is %v ahead of a clock that has caught up", last, ahead)
+	}
+}
+
+func TestASecondStepBackBelowWhatTheClockHasShownSinceIsNotWaitedOut(t *testing.T) {
+	clock := newFakeTime()
+	g := mustNew(t, objectid.Config{Time: clock, Random: counting(0)})
+	last := loaded(t, clock, g)
+	clock.Pass(2 * time.Second)
+	last = fill(t, g, last, 1)
+	clock.Step(-2 * time.Second)
+	slept := clock.Slept()
+	fill(t, g, last, full)
+	if waited := clock.Slept() - slept; waited > time.Second {
+		t.Errorf("the ids of one second took %v", waited)
+	}
+}
+
 func TestAClockSetForwardIsFollowed(t *testing.T) {
 	clock := newFakeTime()
 	g := mustNew(t, objectid.Config{Time: clock})
