@@ -170,7 +170,7 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 	mono, wall := g.clocks()
 	g.alone, g.highest = grant.Through == unbounded, wall
 	if !g.alone { // see NewLeased
-		wall = max(wall, g.core.reached(g.core.startOf(grant.After)))
+		wall = max(wall, g.core.reached(g.core.startOf(max(grant.After, 0)))) // no position lies in tick -1
 	}
 	g.steady = startSteady(mono, wall)
 	g.install(grant, false)

@@ -20,6 +20,22 @@ func TestOneTakeIsAtMostTwoToTheThirty(t *testing.T) {
 	}
 }
 
+func TestAGrantOfAllTicksBeginsAtThePresent(t *testing.T) {
+	for _, kind := range []firn.ClockKind{firn.ClockSteady, firn.ClockWall, firn.ClockVirtual} {
+		for _, bits := range []string{"41/0/10/12", "50/0/5/8", "63/0/0/0"} {
+			clock, l := newFakeTime(), mustLayout(bits)
+			g, err := firn.NewLeased(firn.Config{Layout: l, Clock: kind, Time: clock}, firn.Grant{After: -1, Through: l.MaxTick()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, err := g.Next(t.Context())
+			if at := id.Time(l); err != nil || !at.Equal(noon) {
+				t.Errorf("layout %s, clock %v: an id of %v, %v", bits, kind, at, err)
+			}
+		}
+	}
+}
+
 // A grant begins ahead of the clock if the worker's last holder had a faster clock. The
 // steady clock begins there, less Ahead, and runs on.
 func TestASteadyClockBeginsWithAGrantThatLiesAhead(t *testing.T) {
