@@ -128,12 +128,12 @@ func TestACallOnASessionThatIsInATransactionAfterwardsFails(t *testing.T) {
 		}
 		return nil, nil
 	}}
-	s, err := sqlstore.New(context.Background(), sql.OpenDB(db), dialect)
-	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "transaction") {
+	if _, err := sqlstore.New(context.Background(), sql.OpenDB(db), dialect); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "transaction") {
 		t.Errorf("a reading: %v", err)
 	}
 	idle, alone = true, true
-	if s, err = sqlstore.New(context.Background(), sql.OpenDB(db), dialect); err != nil {
+	s, err := sqlstore.New(context.Background(), sql.OpenDB(db), dialect)
+	if err != nil {
 		t.Fatal(err)
 	}
 	alone = false
