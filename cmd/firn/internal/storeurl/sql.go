@@ -3,11 +3,13 @@ package storeurl
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -137,7 +139,41 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per statement, through poolers too
 	cfg.OnNotice = keepWarning
-	return openSQL(ctx, stdlib.OpenDB(*cfg), sqlstore.Postgres.WithSession(session), connections)
+	return openSQL(ctx, sql.OpenDB(inTurn(cfg)), sqlstore.Postgres.WithSession(session), connections)
+}
+
+// postgresHosts connects to the hosts of a URL. The driver tries them in order, and waits for each: a host
+// that hangs may take all of a call's time. So the next call begins with the next host.
+type postgresHosts struct {
+	driver.Connector
+	from  []driver.Connector // with each host as the first
+	first atomic.Uint32
+}
+
+func inTurn(cfg *pgx.ConnConfig) *postgresHosts {
+	hosts := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
+	c := &postgresHosts{}
+	for i, h := range hosts {
+		if i > 0 && h.Host == hosts[i-1].Host && h.Port == hosts[i-1].Port { // the same one without TLS
+			continue
+		}
+		turned := cfg.Copy()
+		turned.Host, turned.Port, turned.TLSConfig = h.Host, h.Port, h.TLSConfig
+		turned.Fallbacks = slices.Concat(hosts[i+1:], hosts[:i])
+		c.from = append(c.from, stdlib.GetConnector(*turned))
+	}
+	c.Connector = c.from[0]
+	return c
+}
+
+// Connect implements [driver.Connector].
+func (c *postgresHosts) Connect(ctx context.Context) (driver.Conn, error) {
+	first := c.first.Load()
+	conn, err := c.from[int(first)%len(c.from)].Connect(ctx)
+	if err != nil {
+		c.first.CompareAndSwap(first, first+1)
+	}
+	return conn, err
 }
 
 const warningKey = "firn.warning"

@@ -426,6 +426,25 @@ func TestPostgresUsesTheHostThatTakesWrites(t *testing.T) {
 	}
 }
 
+// The machine of the first host is gone, and nothing answers in its place. A look has less time than the
+// driver would wait for that host.
+func TestAHungPostgresHostDoesNotHideTheNext(t *testing.T) {
+	t.Parallel()
+	d := postgres(t)
+	name := d.fresh(t, "shop")
+	proxy := servers.NewProxy(t, d.server.Addr(), nil)
+	s := opened(t, "postgres://postgres:@"+proxy.Addr()+","+d.server.Addr()+"/"+name)
+	put(t, s, "k", 0, "v")
+	proxy.Lead(servers.Silent(t))
+	for call := range 4 {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_, err := s.Get(ctx, "k")
+		if cancel(); err != nil && call > 1 { // after one on the connection that was cut, and one to the host
+			t.Errorf("call %d: %v", call, err)
+		}
+	}
+}
+
 // A server may begin sessions in another charset, in which the driver's quoted text has a different
 // meaning.
 func TestAMySQLServerMayHaveAnotherCharset(t *testing.T) {
