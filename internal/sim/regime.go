@@ -83,7 +83,6 @@ var regimes = map[Regime]regime{
 			p.replicated = r.IntN(3) == 0
 			if r.IntN(2) == 0 {
 				p.clock = true
-				p.never[leave] = true // a wrong clock and a departed holder: only strict covers both
 			} else {
 				p.never[hourStep] = true
 				p.never[backStep] = true
