@@ -147,6 +147,9 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	query := r.URL.Query()
+	if err := known(query, "format", "namespace", "layout", "unit", "epoch"); err != nil {
+		return a.front.Refuse(err)
+	}
 	result, err := a.reader.Decode(caller, issuing.DecodeRequest{
 		ID: r.PathValue("id"), Format: query.Get("format"), Namespace: query.Get("namespace"),
 		Layout: query.Get("layout"), Unit: query.Get("unit"), Epoch: query.Get("epoch"),

@@ -146,7 +146,7 @@ namespaces:
 		"/v1/decode/1?namespace=orders":     "bad_request",
 		"/v1/ids/nobody":                    "unknown_namespace",
 		"/v1/ids/invoices?count=100000":     "bad_request",
-		"/v1/decode/1?namespace=plain&x=1":  `"layout":"firn"`,
+		"/v1/decode/1?namespace=plain":      `"layout":"firn"`,
 		"/v1/ids/txn?format=base58&count=2": `"ids":["1`,
 	} {
 		if _, body, _ := ask(t, h, "GET", path, ""); !strings.Contains(body, want) {
@@ -211,6 +211,9 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"POST", "/v1/ids/orders?count=1001", 413, "batch_too_large", "limit of 1000"},
 		{"POST", "/v1/ids/orders?count=1;count=5", 400, "bad_request", "semicolon"},
 		{"POST", "/v1/ids/orders?count=%5", 400, "bad_request", "%5"},
+		{"POST", "/v1/ids/orders?cuont=3", 400, "bad_request", "cuont"},
+		{"POST", "/v1/ids/orders?count=3&Format=hex", 400, "bad_request", "count, format, numbers, once"},
+		{"GET", "/v1/decode/7?layuot=twitter", 400, "bad_request", "layuot"},
 		{"POST", "/v1/ids/orders?format=roman", 400, "bad_format", "base58"},
 		{"POST", "/v1/ids/orders?numbers=maybe", 400, "bad_request", "maybe"},
 		{"POST", "/v1/ids/orders?numbers=true&format=hex", 400, "bad_format", "hex"},
