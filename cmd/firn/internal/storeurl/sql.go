@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,9 +24,6 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// lookTimeout is for connecting to all hosts of a URL in turn: a holder gives up a look after 2 s, and
-	// a host that hangs must leave time for the next.
-	lookTimeout = 1800 * time.Millisecond
 	// maxConns bounds connections unless the URL sets a limit: a lease uses two at most.
 	maxConns = 16
 	// maxIdle bounds idle connections. Each that the network has silently forgotten costs a holder one
@@ -126,15 +122,8 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "firn"
 	}
-	hosts := map[string]bool{net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))): true}
-	for _, f := range cfg.Fallbacks {
-		hosts[net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))] = true
-	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = dialTimeout
-		if len(hosts) > 1 {
-			cfg.ConnectTimeout = lookTimeout / time.Duration(len(hosts))
-		}
 	}
 	connections := maxConns
 	if text, ok := cfg.RuntimeParams["connections"]; ok {
@@ -143,7 +132,7 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 		}
 		delete(cfg.RuntimeParams, "connections") // the server does not know it
 	}
-	if cfg.ValidateConnect == nil && len(hosts) > 1 {
+	if cfg.ValidateConnect == nil && slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port }) {
 		// Otherwise the driver would use the first host that answers, even if it has been a standby since
 		// a failover.
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -497,27 +496,4 @@ func TestEachReadingOfAForeignDatabaseIsNew(t *testing.T) {
 		}
 		d.raw(t, name+"?autocommit=1", "UPDATE counters SET n = 2")
 	}
-}
-
-// A host that hangs must leave a look, of 2 s, enough time for the next one.
-func TestAHostOfPostgresThatHangsLeavesTimeForTheNext(t *testing.T) {
-	t.Parallel()
-	d := postgres(t)
-	hung, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and never answers
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = hung.Close() })
-	s := opened(t, "postgres://"+d.admin+"@"+hung.Addr().String()+","+d.server.Addr()+"/postgres")
-	call, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	var busy sync.WaitGroup
-	for range 4 { // more calls than idle connections: each of these connects
-		busy.Go(func() {
-			if _, err := s.Get(call, "k"); !errors.Is(err, store.ErrNotFound) {
-				t.Error(err)
-			}
-		})
-	}
-	busy.Wait()
 }
