@@ -25,7 +25,7 @@ type rules struct {
 	tolerance time.Duration
 	strict    time.Duration
 	grace     time.Duration // how long a holder may take to notice that the store has forgotten it, and to write its slot again
-	counts    firn.Tick     // how far ahead of its clock a holder counts on under the policy ahead
+	counts    firn.Tick     // the lead of a holder with a rollback policy; 0: no policy
 	// trusting: the store is embedded and keeps what it confirmed.
 	trusting bool
 }
@@ -165,8 +165,8 @@ func (r *rules) unclaim(h holding, found *Slot, before Slot) move {
 func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	h := holding{worker: slot.Worker, over: slot.revision, after: max(slot.Fence, above)}
 	if slot.Fence < 0 {
-		// The store may have forgotten a former holder, whose ids ran ahead by the same lead; an embedded
-		// one may have been removed by its owner.
+		// The store may have forgotten a former holder, whose ids ran ahead by the same lead. An embedded
+		// store forgets nothing, but its owner may have removed it.
 		h.after = max(h.after, ask.Now+r.lead(ask))
 	}
 	if r.strict > 0 {
