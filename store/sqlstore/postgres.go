@@ -75,11 +75,12 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 }
 
 // postgresReturning makes a write return: whether the row is as written; whether the table is logged (a
-// publishable table is neither unlogged, temporary nor foreign; a view, or a rule that writes to another
-// table instead, has no tableoid, which is an error); the life of the server, that is its timeline and
+// publishable table is neither unlogged, temporary nor foreign; a rule that writes to another table
+// instead has no tableoid, which is an error; nor has a view, but it may have a column of that name); the life of the server, that is its timeline and
 // start; and whether it waits for a standby. Until its commit, it makes the server wait, and send the
 // warning that the wait was cut short, whatever the session's settings.
-const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid), pg_walfile_name(pg_current_wal_insert_lsn()), ` + postgresStart + `,
+const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid)
+	AND (SELECT relkind IN ('r', 'p') FROM pg_class WHERE oid = pg_typeof(` + Table + `.*)::text::regclass), pg_walfile_name(pg_current_wal_insert_lsn()), ` + postgresStart + `,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
 // postgresStart is in microseconds: a machine without a clock of its own may start its server in the same
@@ -106,7 +107,7 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 	case file == "":
 		return "", store.ErrConflict
 	case !asWritten:
-		return "", unconfirmed("the table is UNLOGGED, temporary or foreign, or has something else than was written: ALTER TABLE %s SET LOGGED, or remove the trigger that changes it", Table)
+		return "", unconfirmed("the table is UNLOGGED, temporary, foreign or a view, or has something else than was written: ALTER TABLE %s SET LOGGED, or remove the trigger that changes it", Table)
 	case warning != "":
 		return "", unconfirmed("the server warns: %s; see to its standbys, and to who cancels statements", warning)
 	case s.dialect.ask == nil && standbys != "":

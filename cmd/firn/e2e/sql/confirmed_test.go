@@ -404,7 +404,15 @@ func TestAPostgresWriteThatTheTableDoesNotKeepIsUnconfirmed(t *testing.T) {
 	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("two"))
 	expect(t, "unlogged", err, store.ErrUnavailable, "not confirmed", "SET LOGGED")
 	e.raw(t, name, "ALTER TABLE firn_registers SET LOGGED")
-	put(t, s, "other", 0, "is confirmed")
+	other := put(t, s, "other", 0, "is confirmed")
+
+	e.raw(t, name, "ALTER TABLE firn_registers RENAME TO behind", "CREATE VIEW firn_registers AS SELECT k, v, rev, tableoid FROM behind",
+		"CREATE FUNCTION discard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$",
+		"CREATE TRIGGER discard INSTEAD OF INSERT OR UPDATE ON firn_registers FOR EACH ROW EXECUTE FUNCTION discard()")
+	_, err = s.CompareAndSwap(context.Background(), "other", other, []byte("two"))
+	expect(t, "a view", err, store.ErrUnavailable, "not confirmed", "view")
+	e.raw(t, name, "DROP VIEW firn_registers", "ALTER TABLE behind RENAME TO firn_registers")
+	put(t, s, "other", other, "is confirmed again")
 
 	db := e.connect(t, e.source(e.admin(), name, ""))
 	db.SetMaxOpenConns(1)
