@@ -87,7 +87,7 @@ const (
 // New returns a generator. It starts at the clock's second, with a random counter.
 //
 // If [Config.Unique] is set, it starts two seconds later, above all ids of an earlier
-// generator with the same bytes if the clock has not gone back in between. One of these
+// generator with the same bytes if the clock has not gone back since that one began. One of these
 // seconds must pass before the first id.
 //
 // Errors match [firn.ErrRange] if Unique does not have five bytes or the clock shows a time
