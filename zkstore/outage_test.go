@@ -245,3 +245,24 @@ func TestOpenStoresReturnToAWipedServer(t *testing.T) {
 		t.Errorf("a write after the wipe: %v", err)
 	}
 }
+
+// The client would wait 33 s for each server that accepts and does not answer.
+func TestAHungServerIsLeftForAnother(t *testing.T) {
+	t.Parallel()
+	for range 4 { // the order of the servers is random
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			hung := servers.Accept(t, func(c net.Conn) {
+				go func() {
+					_, _ = io.Copy(io.Discard, c) // until the client gives up
+					_ = c.Close()
+				}()
+			})
+			began := time.Now()
+			open(t, "zookeeper://"+hung+","+servers.ZooKeeper(t).Addr())
+			if took := time.Since(began); took > bound {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}

@@ -16,6 +16,8 @@ import (
 const (
 	// sessionTimeout is also how long a server may be silent.
 	sessionTimeout = 5 * time.Second
+	// handshakeTimeout bounds the wait for a server's first answer.
+	handshakeTimeout = 2 * time.Second
 	// watchEvery is how often a session checks its connection. If two checks find it gone, a fresh session
 	// replaces it: the client alone would never return to servers that were wiped or restored, which refuse a
 	// client that has seen later changes. And holders must find their slots again while newcomers wait.
@@ -43,9 +45,32 @@ func dial(servers []string) (*zk.Conn, error) {
 	conn, _, err := zk.Connect(servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
 		// The client would wait only a second, too short if many connect at once.
 		func(network, address string, _ time.Duration) (net.Conn, error) {
-			return net.DialTimeout(network, address, sessionTimeout)
+			c, err := net.DialTimeout(network, address, sessionTimeout)
+			return &impatient{Conn: c}, err
 		}))
 	return conn, err
+}
+
+// impatient is a connection whose handshake is bounded. The client would wait 33 s for a server that accepts
+// and does not answer, and newcomers wait 12 s for a holder that has to find another.
+type impatient struct {
+	net.Conn
+	answered bool
+}
+
+// SetReadDeadline implements [net.Conn].
+func (c *impatient) SetReadDeadline(t time.Time) error {
+	if limit := time.Now().Add(handshakeTimeout); !c.answered && t.After(limit) {
+		t = limit
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+// Read implements [net.Conn]. Only one goroutine reads at a time.
+func (c *impatient) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.answered = c.answered || n > 0
+	return n, err
 }
 
 // begin adds the account to a connection and waits for a server's answer.
