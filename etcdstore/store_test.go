@@ -247,3 +247,27 @@ func TestALifeIsATermOfACluster(t *testing.T) {
 		t.Errorf("an older copy that was put back is in the life %q, as it was before", restored)
 	}
 }
+
+// A firewall forgets a connection. By gRPC's defaults it would be noticed after a quarter of an hour.
+func TestASilentConnectionIsReplacedBeforeNewcomersStopWaiting(t *testing.T) {
+	t.Parallel()
+	between := servers.NewProxy(t, servers.Etcd(t).Addr(), nil)
+	s := open(t, "etcd://"+between.Addr())
+	if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	between.Silence()
+	for began := time.Now(); ; {
+		look, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_, err := s.Get(look, "k")
+		cancel()
+		took := time.Since(began)
+		if err == nil {
+			t.Logf("it was replaced after %v", took)
+			return
+		}
+		if took > 12*time.Second { // see package lease
+			t.Fatalf("after %v: %v", took, err)
+		}
+	}
+}

@@ -46,10 +46,12 @@ const (
 	dialTimeout = 5 * time.Second
 	// connectTimeout bounds an attempt to connect, which packets may have been lost under.
 	connectTimeout = 2 * time.Second
-	// keepAlive is how long a connection may be silent before it is probed, and how long the answer may
-	// take: a holder notices a dead one within one or two looks.
-	keepAlive   = 5 * time.Second
-	defaultPort = "2379"
+	// keepAlive is how long a connection may be silent before it is probed; gRPC allows no less.
+	keepAlive = 10 * time.Second
+	// keepAliveTimeout is how long the answer may take, and on Linux how long sent data may stay without a
+	// TCP acknowledgement. Newcomers wait 12 s for a holder whose connection is dead.
+	keepAliveTimeout = time.Second
+	defaultPort      = "2379"
 )
 
 // reconnect is how soon a lost connection is tried again. By default that is up to two minutes: longer
@@ -60,7 +62,7 @@ func parseURL(text string) (clientv3.Config, string, error) {
 	u := hosturl.Parse(text, defaultPort, "etcd")
 	cfg := clientv3.Config{
 		Username: u.User, Password: u.Password,
-		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive,
+		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 		Logger: zap.NewNop(), // errors are returned
 	}
 	cfg.TLS = u.TLS(u.Bool("tls"), "tls=true")
