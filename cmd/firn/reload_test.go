@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/lease"
 )
 
 // serveLogged starts a server with a configuration file, and returns it with a scanner of its log.
@@ -147,5 +149,51 @@ func TestSignalsDuringStartup(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("SIGHUP and SIGTERM during startup: %v", err)
+	}
+}
+
+// A log rotation sends SIGHUP. While a pool is joined, the server serves other namespaces, and audits them.
+func TestASIGHUPWhileAPoolIsJoinedHasItsEffectAfterwards(t *testing.T) {
+	folder := t.TempDir()
+	url := "sqlite:" + filepath.Join(folder, "firn.db")
+	s, err := storeurl.Make(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := int64(3)
+	holder, err := lease.Open(t.Context(), lease.Config{Store: s, Pinned: &worker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, "firn.yaml")
+	if err := os.WriteFile(file, []byte("store: '"+url+"'\nlisten: {http: '127.0.0.1:0', resp: 'off'}\nnamespaces: {orders: {worker: 3}, key: {kind: uuid}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd, lines := serveLogged(ctx, t, folder, file)
+	until := func(words string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), words) {
+				return
+			}
+		}
+		t.Fatalf("the log ended without %q", words)
+	}
+	until("waiting for the fence of a pinned worker")
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(holder.Close(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	until(`msg="in force: configuration" cause=SIGHUP`)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	until("worker released")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

@@ -67,6 +67,7 @@ use and share one generator, which the flags configure.`,
 				return usage(err)
 			}
 			var cfg settings.Config
+			hangup := make(chan os.Signal, 1)
 			if configFile != "" {
 				if err := onlyOutsideConfig(cmd.Flags()); err != nil {
 					return usage(err)
@@ -74,9 +75,9 @@ use and share one generator, which the flags configure.`,
 				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err
 				}
-				// From here until the process ends, SIGHUP must not end it, not even before the file is followed or while workers are
-				// released.
-				hangup := make(chan os.Signal, 1)
+				// From here until the process ends, SIGHUP must not end it, not even while pools are joined or workers are released. The
+				// file is followed once all pools are joined; a signal before that has its effect then. Without a configuration, SIGHUP
+				// ends the process, as usual.
 				signal.Notify(hangup, syscall.SIGHUP)
 				defer signal.Stop(hangup)
 			}
@@ -121,7 +122,7 @@ use and share one generator, which the flags configure.`,
 				if configFile == "" && logFormat == "text" && isTerminal(cmd.ErrOrStderr()) {
 					suggest(cmd.ErrOrStderr(), listeners)
 				}
-				return follow(ctx, srv, configFile)
+				return follow(ctx, srv, server.Watch{Config: configFile, Hangup: hangup})
 			})
 			return errors.Join(misuse(hint(err)), s.Close())
 		},
@@ -170,25 +171,20 @@ func stopTraces(ctx context.Context, traces *telemetry.Traces, log *slog.Logger)
 // lookEvery is how often the server checks its files for changes. A change counts once it was seen twice.
 const lookEvery = 2 * time.Second
 
-// follow lets the server follow its configuration until the returned function is called. Without a configuration,
-// SIGHUP ends the process, as usual.
-func follow(ctx context.Context, srv *server.Server, config string) (end func()) {
+// follow lets the server follow its configuration until the returned function is called.
+func follow(ctx context.Context, srv *server.Server, w server.Watch) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ticker := time.NewTicker(lookEvery)
-	hangup := make(chan os.Signal, 1)
-	if config != "" {
-		signal.Notify(hangup, syscall.SIGHUP)
-	}
+	w.Ticks = ticker.C
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		srv.Follow(ctx, server.Watch{Config: config, Ticks: ticker.C, Hangup: hangup})
+		srv.Follow(ctx, w)
 	}()
 	return func() {
 		cancel()
 		<-done
 		ticker.Stop()
-		signal.Stop(hangup)
 	}
 }
 
