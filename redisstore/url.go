@@ -31,6 +31,9 @@ import (
 //	tls_ca=FILE            certificates that may sign the server's
 //	tls_cert=FILE          a certificate to show, with its tls_key=FILE
 //	tls_server_name=NAME   the name in the server's certificate, if not the host's
+//
+// The client, go-redis, also writes to standard error by itself, for the whole program: redis.SetLogger
+// changes that.
 func Open(ctx context.Context, text string) (*Store, error) {
 	options, cfg, err := parseURL(text)
 	if err != nil {

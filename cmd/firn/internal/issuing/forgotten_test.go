@@ -14,7 +14,6 @@ func TestAReplacedSourceRepeatsNoIssuedID(t *testing.T) {
 	for name, c := range map[string]struct{ before, after string }{
 		"segment":  {"kind: segment\n    max_step: 100", "kind: segment\n    max_step: 200"},
 		"sequence": {"kind: sequence", "kind: sequence\n    from: 2"},
-		"number":   {"kind: number\n    template: '{n:6}'", "kind: number\n    template: '{n:6}'\n    zone: Asia/Tokyo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := func(set string) string { return "namespaces:\n  orders:\n    " + set + "\n" }
