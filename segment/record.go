@@ -48,10 +48,14 @@ func readCounter(name string, e store.Entry, use *register.Use) (counter, error)
 		return counter{}, register.Foreign(e.Key, "name", why)
 	}
 	var r record
-	if err := cmp.Or(json.Unmarshal(e.Value, &r), r.Check()); err != nil {
+	err := json.Unmarshal(e.Value, &r)
+	if err == nil {
+		err = r.Check()
+	}
+	if err != nil {
 		return foreign(err)
 	}
-	use, err := use.Over(name, r.Use)
+	use, err = use.Over(name, r.Use)
 	if err != nil {
 		return counter{}, err
 	}

@@ -1,7 +1,6 @@
 package sequence
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -32,7 +31,10 @@ const kind = "sequence"
 // the next write. Errors: [store.ErrForeign], *[store.TakenError].
 func decode(name string, e store.Entry, use *register.Use) (last int64, by string, next *register.Use, err error) {
 	var r record
-	if err = cmp.Or(json.Unmarshal(e.Value, &r), r.Check()); err == nil {
+	if err = json.Unmarshal(e.Value, &r); err == nil {
+		err = r.Check()
+	}
+	if err == nil {
 		if next, err = use.Over(name, r.Use); err != nil {
 			return 0, "", nil, err
 		}
