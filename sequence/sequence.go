@@ -70,20 +70,20 @@ const (
 	maxTimeout     = 24 * time.Hour
 )
 
-// filled returns cfg with its defaults, or an error that names every impossible setting.
-func (cfg Config) filled() (Config, error) {
+// Check returns an error that names every impossible setting but the store, which it does not use.
+func (cfg Config) Check() error { return cfg.fill() }
+
+// fill fills in the defaults and checks all but the store.
+func (cfg *Config) fill() error {
 	cfg.Start = cmp.Or(cfg.Start, 1)
 	cfg.Max = cmp.Or(cfg.Max, firn.MaxID)
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	config.Fill(&cfg.Time, &cfg.Random, &cfg.Log)
-	var errs []error
-	if cfg.Store == nil {
-		errs = append(errs, config.Mistake("sequence", "Store", "is required"))
-	}
-	return cfg, errors.Join(append(errs,
+	return errors.Join(
 		config.In("Form", cfg.Form.Check()),
-		cmp.Or(config.Check("max", cfg.Max, 1, firn.MaxID, "ids of a sequence"), config.Check("start", cfg.Start, 1, cfg.Max, "up to Max")),
-		config.Check("timeout", cfg.Timeout, time.Millisecond, maxTimeout, ""))...)
+		cmp.Or(config.In("Max", config.Check("last id", cfg.Max, 1, firn.MaxID, "ids of a sequence")),
+			config.In("Start", config.Check("first id", cfg.Start, 1, cfg.Max, "not above the last"))),
+		config.In("Timeout", config.Check("timeout", cfg.Timeout, time.Millisecond, maxTimeout, "")))
 }
 
 // Sequences are the sequences of one store. Make them with [New]. Its methods
@@ -100,7 +100,10 @@ type Sequences struct {
 
 // New checks cfg and returns the sequences of its store, which it does not touch yet.
 func New(cfg Config) (*Sequences, error) {
-	cfg, err := cfg.filled()
+	err := cfg.fill()
+	if cfg.Store == nil {
+		err = errors.Join(config.Mistake("sequence", "Store", "is required"), err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -123,11 +123,11 @@ func TestNamesAreThoseOfPools(t *testing.T) {
 
 func TestImpossibleSettingsAreNamedAtOnce(t *testing.T) {
 	_, err := sequence.New(sequence.Config{Start: 11, Max: 10, Timeout: 1})
-	fails(t, "settings", err, firn.ErrRange, "Config.Store is required", "start 11", "1 to 10", "timeout 1ns")
+	fails(t, "settings", err, firn.ErrRange, "Config.Store is required", "first id 11", "1 to 10", "timeout 1ns")
 	_, err = sequence.New(sequence.Config{Store: memstore.New(nil), Max: -1})
-	fails(t, "settings", err, firn.ErrRange, "max -1")
+	fails(t, "settings", err, firn.ErrRange, "last id -1")
 	_, err = sequence.New(sequence.Config{Store: memstore.New(nil), Start: -1})
-	fails(t, "settings", err, firn.ErrRange, "start -1")
+	fails(t, "settings", err, firn.ErrRange, "first id -1")
 }
 
 func TestBadArguments(t *testing.T) {

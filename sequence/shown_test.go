@@ -67,7 +67,7 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	if _, err := sequence.New(sequence.Config{Store: memstore.New(nil), Timeout: 1}); err == nil || !strings.Contains(err.Error(), "timeout 1ns is out of range: 1ms to 24h0m0s are allowed") {
 		t.Error(err)
 	}
-	if _, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: -1}); err == nil || !strings.Contains(err.Error(), "max -1") {
+	if _, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: -1}); err == nil || !strings.Contains(err.Error(), "last id -1") {
 		t.Error(err)
 	}
 }

@@ -58,8 +58,8 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		{"", "bench --callers ten", `--callers "ten" is not a valid number of callers: 1 to 10000 are allowed, as in --callers 100\n`},
 
 		// errors name the environment variable
-		{"FIRN_WORKER=1024", "next --store memory:", `worker 1024 is out of range.*\nSet in the environment: FIRN_WORKER\n`},
-		{"FIRN_LAYOUT=nosuch", "next", `"nosuch" is not a valid layout: .*\nSet in the environment: FIRN_LAYOUT\n`},
+		{"FIRN_WORKER=1024", "next --store memory:", `environment variable FIRN_WORKER: worker 1024 is out of range`},
+		{"FIRN_LAYOUT=nosuch", "next", `environment variable FIRN_LAYOUT: "nosuch" is not a valid layout: `},
 		{"FIRN_LAYOUT=twitter", "serve --config store.yaml", `^firn: environment variable FIRN_LAYOUT: with a configuration \(--config\) these are settings of its namespaces`},
 		{"", "serve --config store.yaml --layout twitter", `^firn: --layout: with a configuration \(--config\) these are settings of its namespaces`},
 		{"FIRN_CONFIG=store.yaml", "serve --layout twitter", `^firn: --layout: with a configuration \(environment variable FIRN_CONFIG\) these are`},

@@ -62,7 +62,7 @@ func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int6
 	if k.Numeric {
 		c.write, formatErr = newAppender(set, format, firn.DefaultLayout())
 	}
-	return c, errors.Join(nameErr, stepErr, emptied(flags, set, k.Settings()), set.Mistakes().Join(), formatErr)
+	return c, errors.Join(nameErr, stepErr, mistaken(flags, set), formatErr)
 }
 
 // make makes the ids, over a store, and writes them.
@@ -71,7 +71,9 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 	if source == settings.Ranges {
 		return c.makeSegment(ctx, s, p)
 	}
-	all, err := sequence.New(sequence.Config{Store: s, Start: c.set.From, Log: c.log})
+	cfg := c.set.SequenceConfig()
+	cfg.Store, cfg.Log = s, c.log
+	all, err := sequence.New(cfg)
 	if err != nil {
 		return err
 	}

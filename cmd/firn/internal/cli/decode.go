@@ -21,7 +21,9 @@ import (
 
 // decodable returns the kinds whose ids can be decoded without the store.
 func decodable() []*settings.Kind {
-	return slices.DeleteFunc(slices.Clone(settings.Kinds), isCounted)
+	return slices.DeleteFunc(slices.Clone(settings.Kinds), func(k *settings.Kind) bool {
+		return isCounted(k) || k.Read == nil && !k.Numeric
+	})
 }
 
 func newDecode() *cobra.Command {

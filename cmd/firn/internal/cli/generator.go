@@ -64,7 +64,7 @@ func (f *generatorFlags) configOf(set settings.Namespace, stderr io.Writer) (lea
 		set.Window = max(set.Window, settings.Duration(strictWindow))
 	}
 	set.Pool = f.pool
-	if err := errors.Join(emptied(f.flags, set, set.Of().Settings()), set.Mistakes().Join()); err != nil {
+	if err := mistaken(f.flags, set); err != nil {
 		return lease.Config{}, err
 	}
 	cfg, err := set.Lease()

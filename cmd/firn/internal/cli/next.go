@@ -52,6 +52,9 @@ instead. The default store is a folder of this user.`,
 			}
 			p := newPrinter(cmd.OutOrStdout(), asJSON)
 			if k.Source == settings.Local {
+				if err := mistaken(cmd.Flags(), set); err != nil {
+					return usage(err)
+				}
 				return p.ending(writeWide(cmd.Context(), set, n, p))
 			}
 			if isCounted(k) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,12 +96,29 @@ func flagged(names ...string) []settings.Setting {
 	return slices.DeleteFunc(settings.All(), func(s settings.Setting) bool { return !slices.Contains(names, s.Flag) })
 }
 
-// emptied refuses values that would mean the default: 0, and an empty text, as of a variable that is not set.
+// mistaken returns what is wrong with the settings of a kind, with the flag that set each.
+func mistaken(flags *pflag.FlagSet, n settings.Namespace) error {
+	of := n.Of().Settings()
+	errs := []error{emptied(flags, n, of)}
+	found := n.Mistakes()
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		err := found[key]
+		i := slices.IndexFunc(of, func(s settings.Setting) bool { return s.Key == key })
+		if i >= 0 && flags.Changed(of[i].Flag) {
+			err = fmt.Errorf("%s: %w", origin(flags, of[i].Flag), err)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// emptied refuses values that would mean the default: 0, and an empty text, as of a variable that is not set. A setting
+// may have 0 as its default, or allow it for something else.
 func emptied(flags *pflag.FlagSet, n settings.Namespace, of []settings.Setting) error {
 	var errs []error
 	for _, s := range of {
 		f := flags.Lookup(s.Flag)
-		if f != nil && f.Changed && s.Default != "" && s.Default != "0" && !s.IsSet(n) {
+		if f != nil && f.Changed && s.Default != "0" && !strings.Contains(s.Allowed, "or 0") && !s.IsSet(n) {
 			assign := "--" + s.Flag + " "
 			if byEnvironment(f) {
 				assign = variable(s.Flag) + "="

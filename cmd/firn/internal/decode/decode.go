@@ -1,4 +1,4 @@
-// Package decode decodes ids in any text form, for the command line and the server.
+// Package decode decodes ids in any text form for the command line, and numbers of 64 bits for the server.
 package decode
 
 import (

@@ -173,7 +173,11 @@ func withPrefix(text string) (t Contents, rest string, found bool, err error) {
 		if err != nil {
 			return Contents{}, "", true, err
 		}
-		return prefixOf(p, uuidFields(uuid.UUID(b))), "", true, nil
+		id := uuid.UUID(b)
+		if known := id.Variant() == uuid.RFC4122 && 1 <= id.Version() && id.Version() <= 8; !known && id != uuid.Nil && id != uuid.Max {
+			return Contents{}, "", true, firn.NewSyntaxError("id with a prefix", text, "16 bytes follow the prefix that are not those of a UUID")
+		}
+		return prefixOf(p, uuidFields(id)), "", true, nil
 	case len(p.Bytes(make([]byte, 12))) - len(p.String()) - 1:
 		b, err := p.ParseBytes(text, 12)
 		if err != nil {

@@ -75,11 +75,13 @@ func (s *sequences) look(ctx context.Context) error { return s.one.Raise(ctx, 0)
 
 // sequence returns the counter of a namespace.
 func (b *builder) sequence(ctx context.Context, was *Namespace, name string, set settings.Namespace, form store.Form) (base, error) {
-	made, err := newSequences(name, sequence.Config{Store: b.service.store, Start: set.From, Form: form, Log: b.log(name)})
+	cfg := set.SequenceConfig()
+	cfg.Store, cfg.Form, cfg.Log = b.service.store, form, b.log(name)
+	made, err := newSequences(name, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return made, made.goOn(ctx, was)
+	return made, made.goOn(ctx, was) // which closes it after an error
 }
 
 // goOn raises a counter above the last id of the counter that it replaces, since the store

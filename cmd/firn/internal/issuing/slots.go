@@ -18,9 +18,6 @@ const (
 	SlotExpired  = "expired"  // its fence has passed, and its holder did not close it, as after a crash
 )
 
-// tolerance is how far a holder's clock may be ahead: the default of a lease.
-const tolerance = 10 * time.Second
-
 // A Slot is a slot as the interfaces show it.
 type Slot struct {
 	Datacenter int64     `json:"datacenter"`
@@ -74,13 +71,13 @@ func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 		pool.From = p.Layout.Time(p.From)
 	}
 	for i, slot := range p.Slots {
-		pool.Slots[i] = DescribeSlot(slot, now)
+		pool.Slots[i] = DescribeSlot(slot, time.Duration(p.Tolerance), now)
 	}
 	return pool, nil
 }
 
-// DescribeSlot describes a slot as of now.
-func DescribeSlot(slot lease.Slot, now time.Time) Slot {
+// DescribeSlot describes a slot as of now. The tolerance is that of its pool: how far a holder's clock may be ahead.
+func DescribeSlot(slot lease.Slot, tolerance time.Duration, now time.Time) Slot {
 	state := SlotHeld
 	switch passed := !slot.Until.After(now); {
 	case !passed && slot.At.Sub(now) > tolerance:

@@ -21,8 +21,9 @@ func TestASlotIsIdleOnceTheTickOfItsFenceHasEnded(t *testing.T) {
 		{lease.Slot{Until: until, Free: true}, until, issuing.SlotReturned},
 		{lease.Slot{Until: until, Free: true, Taken: true}, until, issuing.SlotReleased},
 		{lease.Slot{Until: until, At: until}, until.Add(-time.Minute), issuing.SlotAhead},
+		{lease.Slot{Until: until, At: until}, until.Add(-30 * time.Second), issuing.SlotHeld},
 	} {
-		if got := issuing.DescribeSlot(test.slot, test.now); got.State != test.want || !got.Until.Equal(until) {
+		if got := issuing.DescribeSlot(test.slot, 40*time.Second, test.now); got.State != test.want || !got.Until.Equal(until) {
 			t.Errorf("%+v at %v: %+v, not %s", test.slot, test.now, got, test.want)
 		}
 	}

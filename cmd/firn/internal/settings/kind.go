@@ -21,7 +21,8 @@ type Kind struct {
 	// Variants are other names of the kind on the command line, such as uuid4, each with the settings it stands for.
 	Variants map[string]func(*Namespace)
 
-	// Wide returns the function that makes the ids. Only for Source Local.
+	// Wide returns the function that makes the ids. Only for Source Local. Behind a prefix, the number of bytes alone
+	// tells the kind: if another kind has as many, leave out Prefixed.
 	Wide func(Namespace) (NextWide, error)
 	// Format returns the text form of a number as an id of this kind. Nil: ids are written as numbers.
 	Format func(Namespace) (func(firn.ID) (string, error), error)

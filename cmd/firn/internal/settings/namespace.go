@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,14 +44,23 @@ func (n Namespace) KindName() string { return n.Of().Name }
 // Generated reports whether ids come from a pool's generator.
 func (n Namespace) Generated() bool { return n.Of() != nil && n.Of().Source == Generator }
 
-// Numeric reports whether ids are numbers, which have several text forms.
-func (n Namespace) Numeric() bool { return n.Prefix == "" && n.Of().Numeric }
-
-// filled returns n with the defaults of its text settings.
+// filled returns n with the defaults that the tags declare, so they are those of the documentation.
 func (n Namespace) filled() Namespace {
 	for _, s := range ofNamespaces {
-		if text, ok := s.In(&n).(*string); ok && *text == "" {
-			*text = s.Default
+		if s.Default == "" || s.IsSet(n) {
+			continue
+		}
+		var err error
+		switch into := s.In(&n).(type) {
+		case *string:
+			*into = s.Default
+		case encoding.TextUnmarshaler:
+			err = into.UnmarshalText([]byte(s.Default))
+		default:
+			_, err = fmt.Sscan(s.Default, into)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("%s has the default %q: %v", s.Key, s.Default, err)) // a wrong tag
 		}
 	}
 	return n

@@ -14,8 +14,8 @@ var segments = &Kind{
 
 // Segment has the settings of segments.
 type Segment struct {
-	MinStep int64    `yaml:"min_step" default:"1000" allowed:"1 to 1099511627776" help:"how many ids a range has at least"`
-	MaxStep int64    `yaml:"max_step" default:"1000000" allowed:"min_step to 1099511627776" help:"how many ids a range has at most"`
+	MinStep int64    `yaml:"min_step" unset:"1000, or max_step if that is less" example:"1000" allowed:"1 to 1099511627776" help:"how many ids a range has at least"`
+	MaxStep int64    `yaml:"max_step" unset:"1000000, or min_step if that is more" example:"1000000" allowed:"min_step to 1099511627776" help:"how many ids a range has at most"`
 	Target  Duration `yaml:"target" default:"15m" is:"duration" allowed:"1ms to 720h" example:"15m" help:"how long a range should last: ranges grow and shrink with demand"`
 	Stride  int64    `yaml:"stride" flag:"stride" default:"1" is:"stride" allowed:"1 to 1048576" example:"2" help:"distance between ids, if several independent stores serve one name"`
 	Offset  int64    `yaml:"offset" flag:"offset" default:"0" is:"offset" allowed:"whole numbers below the stride" example:"1" help:"remainder of ids modulo stride, different on each store"`
@@ -23,6 +23,7 @@ type Segment struct {
 
 // SegmentConfig returns the configuration of a segment without its store.
 func (n Namespace) SegmentConfig() segment.Config {
+	n = n.filled()
 	return segment.Config{
 		MinStep: n.MinStep, MaxStep: n.MaxStep, Target: time.Duration(n.Target), Start: n.From, Offset: n.Offset, Stride: n.Stride,
 	}

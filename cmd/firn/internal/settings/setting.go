@@ -47,8 +47,13 @@ func declared(of reflect.Type) (all []Setting) {
 	return all
 }
 
-// Group returns the settings that these structs declare, such as [Pooled].
+// Group returns the settings that these structs declare, such as [Pooled]. Each must be embedded in [Namespace].
 func Group(groups ...any) []Setting {
+	for _, group := range groups {
+		if !slices.ContainsFunc(ofNamespaces, func(s Setting) bool { return s.group == reflect.TypeOf(group) }) {
+			panic(fmt.Sprintf("settings: embed %T in Namespace", group))
+		}
+	}
 	return slices.DeleteFunc(slices.Clone(ofNamespaces), func(s Setting) bool {
 		return !slices.ContainsFunc(groups, func(group any) bool { return reflect.TypeOf(group) == s.group })
 	})

@@ -13,7 +13,7 @@ import (
 func TestMistakesInKindsAreNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		"{kind: uuidx}":                             `namespaces.a.kind: "uuidx" is not a valid kind: snowflake, serial, segment, sequence, number, uuid, objectid are allowed`,
-		"{kind: uuid, version: 5}":                  "namespaces.a.version: UUID version 5 is out of range",
+		"{kind: uuid, version: 5}":                  `namespaces.a.version: "5" is not a valid UUID version: 4 and 7 are allowed`,
 		"{kind: uuid, layout: firn}":                "a namespace of kind uuid has no layout: it has version, prefix",
 		"{kind: sequence, min_step: 5}":             "a namespace of kind sequence has no min_step",
 		"{kind: sequence, from: -5}":                "ids are not negative",
@@ -111,7 +111,7 @@ tokens:
 		`line 6: namespaces.b.min_step: "many" is not a valid min_step`, `line 6: namespaces.b.target: "3x" is not a valid duration`,
 		"line 6: namespaces.b.layout: a namespace of kind segment has no layout",
 		"line 7: namespaces.c: write its settings",
-		"line 8: namespaces.d.version: UUID version 5 is out of range",
+		"line 8: namespaces.d.version: \"5\" is not a valid UUID version",
 		"line 10: tokens[0].sha256: this is not a SHA-256", "line 10: tokens[0].namespaces",
 	}
 	for _, w := range want {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -25,9 +26,9 @@ type UUID struct {
 }
 
 func nextUUID(n Namespace) (NextWide, error) {
-	made := map[int]func() (uuid.UUID, error){4: uuid.NewRandom, 7: uuid.NewV7, 0: uuid.NewV7}[n.Version]
+	made := map[int]func() (uuid.UUID, error){4: uuid.NewRandom, 7: uuid.NewV7}[n.filled().Version]
 	if made == nil {
-		return nil, firn.NewRangeError("UUID version", int64(n.Version), 4, 7, "4 and 7 are made")
+		return nil, firn.NewSyntaxError("UUID version", strconv.Itoa(n.Version), "4 and 7 are allowed")
 	}
 	return func(context.Context) ([]byte, string, error) {
 		id, err := made()

@@ -54,7 +54,7 @@ func TestWideIDs(t *testing.T) {
 		callers.Wait()
 	}
 	for _, version := range []int{1, 5, 6, 8, -1} {
-		if next, err := wide(t, settings.Namespace{Kind: "uuid", UUID: settings.UUID{Version: version}}); !errors.Is(err, firn.ErrRange) || next != nil {
+		if next, err := wide(t, settings.Namespace{Kind: "uuid", UUID: settings.UUID{Version: version}}); !errors.Is(err, firn.ErrSyntax) || next != nil {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
