@@ -166,8 +166,12 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	h := holding{worker: slot.Worker, over: slot.revision, after: max(slot.Fence, above)}
 	if slot.Fence < 0 {
 		// The store may have forgotten a former holder, whose ids ran ahead by the same lead. An embedded
-		// store forgets nothing, but its owner may have removed it.
+		// store forgets nothing, but its owner may have removed it; the present tick is not waited for, as
+		// it may last for hours.
 		h.after = max(h.after, ask.Now+r.lead(ask))
+		if r.trusting {
+			h.after--
+		}
 	}
 	if r.strict > 0 {
 		h.after = max(h.after, ask.Now+r.ticks(r.wait())+1)

@@ -62,7 +62,7 @@ func TestTheRecordsInTheStore(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	slot := must(w.mem.Get(ctx, theSlot))
-	want := `{"after":"59486400000","fence":"59486460001","until":"2026-11-20T12:01:00.001Z","owner":"` + s.rules.token + `","write":1,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:00Z"}`
+	want := `{"after":"59486399999","fence":"59486460001","until":"2026-11-20T12:01:00.001Z","owner":"` + s.rules.token + `","write":1,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:00Z"}`
 	if string(slot.Value) != want {
 		t.Errorf("the slot: %s, want %s", slot.Value, want)
 	}
@@ -71,7 +71,7 @@ func TestTheRecordsInTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	slot = must(w.mem.Get(ctx, theSlot))
-	want = `{"after":"59486400000","fence":"59486400500","until":"2026-11-20T12:00:00.5Z","free":true,"owner":"` + s.rules.token + `","write":2,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:01Z"}`
+	want = `{"after":"59486399999","fence":"59486400500","until":"2026-11-20T12:00:00.5Z","free":true,"owner":"` + s.rules.token + `","write":2,"host":"host","pid":4711,"since":"2026-11-20T12:00:00Z","at":"2026-11-20T12:00:01Z"}`
 	if string(slot.Value) != want {
 		t.Errorf("given back: %s, want %s", slot.Value, want)
 	}
