@@ -101,6 +101,10 @@ func New(cfg Config) (*Format, error) {
 		return nil, err
 	}
 	cfg.Zone, cfg.Time = cmp.Or(cfg.Zone, time.UTC), cmp.Or(cfg.Time, firn.SystemTime())
+	// The store compares zones by name.
+	if _, offset := time.Unix(0, 0).In(cfg.Zone).Zone(); offset != 0 && (cfg.Zone.String() == "" || cfg.Zone.String() == "UTC") {
+		return nil, config.Mistake("numbering", "Zone", fmt.Sprintf("is named %q and is not UTC: give a fixed zone a name that says its offset", cfg.Zone.String()))
+	}
 	if c, ok := cfg.Counter.(interface{ Clock() store.Clock }); ok && cfg.Clock == nil {
 		cfg.Clock = c.Clock()
 	}

@@ -71,6 +71,11 @@ func TestAnotherZoneOfACounterIsRefused(t *testing.T) {
 		}
 		next(t, process(t, s, numbering.Config{Template: test.template, Time: clock, Zone: time.FixedZone("UTC", 0)}))
 	}
+	for _, name := range []string{"", "UTC"} {
+		if _, err := numbering.New(numbering.Config{Template: "{n:3}", Zone: time.FixedZone(name, 8*3600), Counter: struct{ numbering.Counter }{}}); err == nil {
+			t.Errorf("a zone of 8 hours named %q is accepted", name)
+		}
+	}
 	_, err := numbering.New(numbering.Config{Template: "{n:3}", Zone: time.Local, Counter: struct{ numbering.Counter }{}})
 	if !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "time.LoadLocation") {
 		t.Errorf("the zone of the machine: %v", err)

@@ -37,6 +37,6 @@ func (l Lanes) Enter(ctx context.Context) (leave func(), err error) {
 	case lane <- struct{}{}:
 		return func() { <-lane }, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w (%d calls in flight)", store.ContextError(ctx), cap(lane))
+		return nil, fmt.Errorf("%w (%d calls in flight: one of them hangs, or the client needs more connections)", store.ContextError(ctx), cap(lane))
 	}
 }

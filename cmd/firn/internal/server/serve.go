@@ -150,7 +150,11 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	}
 	<-ctx.Done()
 	s.lingering.Store(true)
-	s.log.Info("shutdown requested: no longer ready, still serving", "for", s.timeouts.linger)
+	reason := "shutdown requested"
+	if joined != nil {
+		reason = "a pool could not be joined"
+	}
+	s.log.Info(reason+": no longer ready, still serving", "for", s.timeouts.linger)
 	s.service.Drain()
 	s.linger(taking, s.timeouts.linger)
 	s.log.Info("shutting down: no new connections; waiting for requests in flight")
