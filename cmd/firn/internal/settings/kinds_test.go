@@ -163,8 +163,8 @@ func TestTheDocumentedRangesAreThoseOfTheLibrary(t *testing.T) {
 					beyond = (d + time.Duration(step)).String()
 				} else if number, err := strconv.ParseInt(end, 10, 64); err != nil {
 					continue // another setting
-				} else if beyond = strconv.FormatInt(number+step, 10); number+step < 0 || number == int64(firn.MaxID) || number+step == 0 {
-					beyond = "" // no number, or the default
+				} else if number+step > 0 && number != int64(firn.MaxID) { // else it is no number, or the default
+					beyond = strconv.FormatInt(number+step, 10)
 				}
 				n := settings.Namespace{Kind: k.Name}
 				set(t, &n, s, end)
