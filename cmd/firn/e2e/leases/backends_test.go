@@ -207,6 +207,9 @@ func onZooKeeper(t testing.TB) *backend {
 	var remove func(t *testing.T, name string)
 	remove = func(t *testing.T, name string) {
 		names, _, err := c.Children(name)
+		for tries := 0; errors.Is(err, zk.ErrNoServer) && tries < 30; tries++ { // the last fault killed it: a second each
+			names, _, err = c.Children(name)
+		}
 		if errors.Is(err, zk.ErrNoNode) {
 			return
 		}
