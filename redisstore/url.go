@@ -54,10 +54,13 @@ func Open(ctx context.Context, text string) (*Store, error) {
 }
 
 const (
-	dialTimeout = 2 * time.Second // a holder of a cluster may have to try several lost addresses before newcomers stop waiting
-	callTimeout = 3 * time.Second // as long as holders wait between looks by default
-	poolSize    = 16              // bounds connections: a lease needs one, sequences a few
-	defaultPort = "6379"
+	dialTimeout = 5 * time.Second // with Sentinels it includes asking those that are silent
+	// clusterDialTimeout is shorter: a holder may have to try several lost addresses of a cluster before
+	// newcomers stop waiting.
+	clusterDialTimeout = 2 * time.Second
+	callTimeout        = 3 * time.Second // as long as holders wait between looks by default
+	poolSize           = 16              // bounds connections: a lease needs one, sequences a few
+	defaultPort        = "6379"
 	// maxIdleTime is shorter than the time after which firewalls forget an idle connection.
 	maxIdleTime = time.Minute
 	// maxIdle bounds idle connections. Each that the network has silently forgotten costs a holder one
@@ -90,6 +93,9 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 			u.Fail(fmt.Errorf("database %q is not a number from 0", database))
 		}
 		options.DB = n
+	}
+	if options.MasterName == "" {
+		options.DialTimeout = clusterDialTimeout
 	}
 	if options.IsClusterMode && options.MasterName != "" {
 		u.Fail(errors.New("cluster and master exclude each other"))
