@@ -3,6 +3,7 @@ package segment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -205,6 +206,8 @@ func (n *Namespace) fetch(ctx context.Context) (again bool) {
 	granted := err == nil
 	if granted {
 		err = n.ids.accept(r, ask.Above)
+	} else if errors.Is(ctx.Err(), context.Canceled) { // by Close
+		err = firn.ErrClosed
 	}
 	wasFailing := n.refill.inRow > 0
 	n.refill.end(err, granted)

@@ -173,6 +173,19 @@ func TestCloseEndsTheWait(t *testing.T) {
 	})
 }
 
+// Close ends a fetch that hangs, and only then stops the names.
+func TestAFetchThatCloseEndsTellsItsWaitersThatItIsClosed(t *testing.T) {
+	q := newQueue(t)
+	w := waiter{count: 1}
+	q.name.waiting.join(&w)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	q.name.fetch(ended)
+	if !errors.Is(w.err, firn.ErrClosed) {
+		t.Errorf("a waiter got %v", w.err)
+	}
+}
+
 // distant is a source that takes a millisecond.
 type distant struct{ next firn.ID }
 
