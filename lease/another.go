@@ -23,7 +23,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 		// Ask again: the look that found the loss may have been slow, and the clock wrong before it.
 		ask = l.newAsk(l.gen.State().Last + 1)
 	}
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.searchLimit())
 	defer cancel()
 	l.mu.Lock()
 	l.settled = cancel
@@ -52,7 +52,7 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {
 		return
 	}
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience)
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience(l.cfg.Look))
 	defer cancel()
 	last := l.gen.State().Last
 	l.mu.Lock()
@@ -92,8 +92,8 @@ func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask 
 	return grant, errors.Join(err, waitErr)
 }
 
-// patience bounds one search for another worker.
-func (l *Lease) patience() time.Duration {
+// searchLimit bounds one search for another worker.
+func (l *Lease) searchLimit() time.Duration {
 	if s, ok := l.source.(fitting); ok {
 		return callTimeout + s.waits()
 	}
@@ -127,7 +127,7 @@ func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
 
 // unused releases a grant under which no id was issued, even if ctx has ended.
 func (l *Lease) unused(ctx context.Context, grant firn.Grant) error {
-	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, defaultPatience)
+	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, patience(l.cfg.Look))
 	defer cancel()
 	return l.source.Release(ctx, grant, grant.After)
 }
@@ -135,7 +135,7 @@ func (l *Lease) unused(ctx context.Context, grant firn.Grant) error {
 // switchWorker is [firn.Config.Switch].
 func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, error) {
 	// Next has no context, and the store may not answer.
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.patience())
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.searchLimit())
 	defer cancel()
 	grant, err := l.other(ctx, l.newAsk(from))
 	if err != nil {
@@ -195,7 +195,7 @@ func (l *Lease) giveBack(ctx context.Context) {
 	due := l.pendingReleases()
 	l.mu.Unlock()
 	background := ctx
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, defaultPatience) // the next look waits for these releases
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience(l.cfg.Look)) // the next look waits for these releases
 	defer cancel()
 	var again []pendingRelease
 	for i, p := range due {

@@ -305,7 +305,7 @@ func TestAttackAVirtualClockThatEndedKeepsACopyAlive(t *testing.T) {
 	w.pass(holder, 5*time.Minute)
 	w.mem.Restore(copied)
 	newcomer, err := w.try(w.at(nil, 0, text), func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { holder.turn(context.Background()) }}
 	})
 	if err != nil {
 		return

@@ -70,7 +70,7 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 // has not noticed may still use ticks up to its fence.
 func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 	reg := s.slot(seen.Worker)
-	reg.Patience = s.cfg.Patience
+	reg.Patience = patience(s.cfg.Look)
 	entry, err := reg.Read(ctx)
 	if err != nil {
 		return seen, err
@@ -186,7 +186,7 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 
 // unclaim restores the previous fence of a slot under which no id was issued, even if ctx has ended.
 func (s *Slots) unclaim(ctx context.Context, h holding, before Slot) error {
-	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Generator.Time, s.cfg.Patience)
+	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Generator.Time, patience(s.cfg.Look))
 	defer cancel()
 	if _, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.unclaim(h, found, before), nil }); err != nil {
 		return fmt.Errorf("leave worker %d as it was (it stays unused until %s): %w", h.worker, s.cfg.Generator.Layout.Time(h.fence).Format(time.RFC3339Nano), err)

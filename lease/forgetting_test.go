@@ -82,7 +82,7 @@ func TestASecondLossRestartsTheWait(t *testing.T) {
 	holder.turn(context.Background())
 	began := w.time.Wall()
 	_, err := w.try(w.oneWorker, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() {
+		c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() {
 			w.time.Pass(grace - time.Second)
 			w.forgets("0")
 			holder.turn(context.Background())
@@ -143,7 +143,7 @@ func TestAReleaseInAStoreThatWasSetBackHoldsNewcomersOff(t *testing.T) {
 		t.Error("the pool is open")
 	}
 	newcomer := w.start(two, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { holder.turn(context.Background()) }}
 	})
 	w.mustTake(newcomer, 10)
 	w.mustTake(holder, 10)

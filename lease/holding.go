@@ -36,13 +36,13 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		return held, err
 	}
 	reg := s.slot(held.Worker)
-	reg.Patience = s.cfg.Patience
+	reg.Patience = patience(s.cfg.Look)
 	var clockErr error
 	if ask == nil {
 		_, err = reg.Read(ctx)
 	} else {
 		// Newcomers rely on this look: a clock that does not answer must not delay it.
-		patient, cancel := turns.WithTimeout(ctx, s.cfg.Generator.Time, s.cfg.Patience)
+		patient, cancel := turns.WithTimeout(ctx, s.cfg.Generator.Time, patience(s.cfg.Look))
 		_, clockErr, err = s.beside(patient, func() error { _, err := reg.Read(patient); return err })
 		cancel()
 	}
@@ -107,7 +107,7 @@ func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(fo
 // pool again: newcomers may have begun their wait before this loss.
 func (s *Slots) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
-	reg.Patience = s.cfg.Patience
+	reg.Patience = patience(s.cfg.Look)
 	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
 		record := s.rules.closed(s.cfg.Generator.Time.Wall())
 		if found.Revision != 0 {

@@ -28,7 +28,7 @@ func TestAHolderThatGoesOnUpToItsFenceIsNotForgotten(t *testing.T) {
 	w.mustTake(holder, 10)
 	w.mem.Restore(nil)
 	newcomer, err := w.try(w.oneWorker, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() {
+		c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() {
 			_ = holder.source.Look(context.Background(), holder.grant) // its search for another worker waits, too
 		}}
 	})
@@ -315,7 +315,7 @@ func TestJoiningEndsWithItsContextIfTheStoreIsSilent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := Open(ctx, Config{Store: m, Generator: firn.Config{Time: clock}})
-		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+defaultPatience {
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > time.Second+maxPatience {
 			t.Errorf("after %v: %v", took, err)
 		}
 	})

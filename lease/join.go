@@ -59,8 +59,8 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 // attend waits. It returns errAgain if the pool's record was written meanwhile, or could not be read
 // within a look's time: holders cannot look while the store hangs.
 func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
-	for left := wait; left > 0; left -= s.cfg.Patience {
-		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, s.cfg.Patience)); err != nil {
+	for left := wait; left > 0; left -= patience(s.cfg.Look) {
+		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, patience(s.cfg.Look))); err != nil {
 			return err
 		}
 		if err := s.unwritten(ctx, pool); err != nil {
@@ -80,8 +80,8 @@ func (s *Slots) unwritten(ctx context.Context, pool Pool) error {
 		return err
 	case entry.Revision != pool.revision: // 0 if it is gone
 		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
-	case s.cfg.Generator.Time.Monotonic()-asked > s.cfg.Patience:
-		return fmt.Errorf("the record of pool %q took longer than %v to read: %w", s.cfg.Pool, s.cfg.Patience, errSlow)
+	case s.cfg.Generator.Time.Monotonic()-asked > patience(s.cfg.Look):
+		return fmt.Errorf("the record of pool %q took longer than %v to read: %w", s.cfg.Pool, patience(s.cfg.Look), errSlow)
 	}
 	return nil
 }

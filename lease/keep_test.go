@@ -135,7 +135,7 @@ func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
 		t.Errorf("of one that looks seldom: %v, want %v", got, want)
 	}
 	l := must(start(ctx, slow, Config{Generator: firn.Config{Layout: slow.cfg.Generator.Layout, Time: w.time}}))
-	if got, want := l.patience(), callTimeout+slow.waits(); got != want {
+	if got, want := l.searchLimit(), callTimeout+slow.waits(); got != want {
 		t.Errorf("it searches for %v, want %v", got, want)
 	}
 	strict, _ := w.slots(t, func(c *Config) { c.Store, c.Strict = remote{c.Store, w.time.Wall, nil}, time.Hour })

@@ -51,11 +51,11 @@ type Config struct {
 	// embedded). The fence is renewed when half the window is left. Window is rounded up to whole
 	// units. Default: 5m.
 	Window time.Duration
-	// Look is the longest time between two looks of a holder at its slot, and Patience bounds each call
-	// of a look. If the store may have forgotten holders, newcomers wait for a look and its calls: the
-	// grace, 12s by default. Both must be the same for all members, as a wiped store does not know
-	// them. Holders look at least four times a Window. Default: 3s and 2s.
-	Look, Patience time.Duration
+	// Look is the longest time between two looks of a holder at its slot. Each call of a look ends after
+	// four looks, and after 2s at most. If the store may have forgotten holders, newcomers wait for a
+	// look and its calls: the grace, 12s by default. Look must be the same for all members, as a wiped
+	// store does not know it. It is at least 25ms. Holders look at least four times a Window. Default: 3s.
+	Look time.Duration
 	// Tolerance is how far the clock here may differ from the store's, or lie behind that of the other
 	// holders. It must be the same for all members. Default: 10s.
 	Tolerance time.Duration
@@ -89,6 +89,7 @@ const (
 	defaultLook = 3 * time.Second
 	// minWindow is less than two calls of any store take.
 	minWindow = 100 * time.Millisecond
+	minLook   = minWindow / 4
 	maxWindow = 30 * 24 * time.Hour
 	maxStrict = 2 * maxWindow // room for the longest window and its margins
 	// callTimeout bounds one exchange with the store in the background.
@@ -171,7 +172,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)
 	if err := errors.Join(
 		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
-		config.Check("look", cfg.Look, 1, maxWindow, ""),
+		config.Check("look", cfg.Look, minLook, maxWindow, ""),
 	); err != nil {
 		return nil, err
 	}

@@ -334,7 +334,7 @@ func TestAWipedStoreIsReassertedAtTheNextLook(t *testing.T) {
 	w.mustTake(a, 10)
 	// A newcomer finds the pool new, and waits; b comes back meanwhile.
 	cfg := w.config(shared)
-	cfg.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { b.turn(context.Background()) }}
+	cfg.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { b.turn(context.Background()) }}
 	slots, err := NewSlots(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -870,7 +870,7 @@ func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 	}}
 	cfg := w.config(one)
 	cfg.Store = remote{slow, w.time.Wall, nil}
-	cfg.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { other.turn(context.Background()) }}
+	cfg.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { other.turn(context.Background()) }}
 	slots, err := NewSlots(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -287,3 +287,22 @@ func TestAReleaseThatHangsDoesNotCostTheWorkerInUseItsFence(t *testing.T) {
 		}
 	})
 }
+
+// Newcomers wait for a look and its calls: a release before the look may take no longer than such a call.
+func TestAReleaseThatHangsDelaysTheNextLookByOneCallAtMost(t *testing.T) {
+	for look, want := range map[time.Duration]time.Duration{100 * time.Millisecond: 400 * time.Millisecond, 3 * time.Second: 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Until(noon))
+			source := &leaver{give: []int64{1}, fail: func(ctx context.Context, _ int64) error {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}}
+			l := must(start(t.Context(), source, Config{Look: look}))
+			l.left = []pendingRelease{{grant: firn.Grant{Worker: 2, Through: l.grant.Through}}}
+			began := time.Now()
+			if !l.turn(t.Context()) || time.Since(began) != want || len(l.left) != 1 {
+				t.Errorf("a look every %v: the turn took %v, not %v", look, time.Since(began), want)
+			}
+		})
+	}
+}

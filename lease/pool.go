@@ -25,7 +25,7 @@ func (p *Pool) agrees(with Pool) error {
 	case p.Layout != with.Layout:
 		return &PoolError{Pool: p.Name, Have: "layout " + p.Layout.String(), Want: with.Layout.String()}
 	case p.Grace != with.Grace:
-		return &PoolError{Pool: p.Name, Have: "a grace of " + p.Grace.String() + ", which follows from Look and Patience", Want: with.Grace.String()}
+		return &PoolError{Pool: p.Name, Have: "a grace of " + p.Grace.String() + ", which follows from Look", Want: with.Grace.String()}
 	case p.Tolerance != with.Tolerance:
 		return &PoolError{Pool: p.Name, Have: "a tolerance of clocks of " + p.Tolerance.String(), Want: with.Tolerance.String()}
 	}

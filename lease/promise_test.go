@@ -118,7 +118,7 @@ func TestACopyOlderThanAWindowGrantsNothingThatIsHeld(t *testing.T) {
 	w.mem.Restore(copied) // its record says that the pool is open, and its fence has long passed
 	join := func() error {
 		_, err := w.try(w.oneWorker, func(c *Config) {
-			c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() {
+			c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() {
 				w.time.Pass(3 * time.Second)
 				holder.turn(context.Background())
 			}}
@@ -166,7 +166,7 @@ func TestInAnotherLifeOfTheStoreHoldersAreWaitedFor(t *testing.T) {
 	life = "second"
 	began := w.time.Wall()
 	newcomer, err := w.try(in, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { holder.turn(context.Background()) }}
 	})
 	if took := w.time.Wall().Sub(began); took < grace {
 		t.Errorf("a newcomer was let in after %v: %v", took, err)
@@ -203,7 +203,7 @@ func TestNewcomersWaitAsLongAsTheSlowestHolderTakesToNotice(t *testing.T) {
 		c.Window, c.Look = 10*time.Minute, time.Minute
 	}
 	holder := w.start(slow)
-	if p, err := Inspect(context.Background(), w.mem, "default"); err != nil || time.Duration(p.Grace) < time.Minute+4*defaultPatience {
+	if p, err := Inspect(context.Background(), w.mem, "default"); err != nil || time.Duration(p.Grace) < time.Minute+4*maxPatience {
 		t.Fatalf("a look of a minute: grace %v, %v", p.Grace, err)
 	}
 	w.mustTake(holder, 10)
@@ -223,9 +223,9 @@ func TestNewcomersWaitAsLongAsTheSlowestHolderTakesToNotice(t *testing.T) {
 	for _, shorter := range []func(*Config){
 		func(c *Config) { c.Look = 0 },
 		func(c *Config) { c.Look = time.Second },
-		func(c *Config) { c.Patience = time.Second },
+		func(c *Config) { c.Look = time.Minute - 1 },
 	} {
-		if _, err := w.try(slow, shorter); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "a grace of 1m9s") {
+		if _, err := w.try(slow, shorter); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "has a grace of 1m9s") {
 			t.Errorf("another grace: %v", err)
 		}
 	}
@@ -249,7 +249,7 @@ func (h *hanging) Get(ctx context.Context, key string) (store.Entry, error) {
 func TestALookThatHangsEndsAfterItsPatienceAndIsMadeAgainSoon(t *testing.T) {
 	w := newWorld(t)
 	h := &hanging{Store: w.store}
-	l := w.start(func(c *Config) { c.Store, c.Patience = h, 20*time.Millisecond })
+	l := w.start(func(c *Config) { c.Store, c.Look = h, minLook })
 	h.hangs = true
 	began := time.Now()
 	if l.turn(context.Background()) {

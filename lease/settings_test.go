@@ -32,12 +32,10 @@ func TestTheLimitsOfTheSettings(t *testing.T) {
 		{worker(0), ""},
 		{worker(-1), "worker"},
 		{func(c *Config) { c.Look = maxWindow }, ""},
-		{func(c *Config) { c.Look = maxWindow + 1 }, "look 720h0m0.000000001s is out of range: 1ns to 720h0m0s"},
-		{func(c *Config) { c.Look = 1 }, ""},
+		{func(c *Config) { c.Look = maxWindow + 1 }, "look 720h0m0.000000001s is out of range: 25ms to 720h0m0s"},
+		{func(c *Config) { c.Look = minLook }, ""},
+		{func(c *Config) { c.Look = minLook - 1 }, "look 24.999999ms is out of range: 25ms to 720h0m0s"},
 		{func(c *Config) { c.Look = -1 }, "look"},
-		{func(c *Config) { c.Patience = maxWindow }, ""},
-		{func(c *Config) { c.Patience = maxWindow + 1 }, "patience"},
-		{func(c *Config) { c.Patience = -1 }, "patience -1ns is out of range: 1ns to 720h0m0s"},
 		{func(c *Config) { c.Tolerance = maxWindow }, ""},
 		{func(c *Config) { c.Tolerance = maxWindow + 1 }, "tolerance"},
 		{func(c *Config) { c.Tolerance = -1 }, "tolerance -1ns is out of range: 1ns to 720h0m0s"},
@@ -98,7 +96,7 @@ func TestAMistakeNamesTheFieldOfTheConfig(t *testing.T) {
 }
 
 func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
-	for look, want := range map[time.Duration]string{-1: "look -1ns is out of range: 1ns to 720h0m0s", 1: "", maxWindow: "", maxWindow + 1: "look"} {
+	for look, want := range map[time.Duration]string{-1: "look -1ns is out of range: 25ms to 720h0m0s", minLook - 1: "look", minLook: "", maxWindow: "", maxWindow + 1: "look"} {
 		_, err := start(context.Background(), Fixed(1), Config{Look: look})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -106,11 +104,24 @@ func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
 	}
 }
 
+// A record has the grace alone: an equal one must mean that members look as often and wait as long for
+// a call, and it must cover the call that hangs, the three after it, and the waits between them.
+func TestMembersWithTheSameGraceLookAlike(t *testing.T) {
+	before := time.Duration(0)
+	for _, look := range []time.Duration{minLook, minLook + 1, 100 * time.Millisecond, 499 * time.Millisecond, 500 * time.Millisecond, 501 * time.Millisecond, 3 * time.Second, time.Minute, maxWindow} {
+		s := must(NewSlots(Config{Store: memstore.New(nil), Look: look}))
+		if s.rules.grace <= before || s.rules.grace < look+4*patience(look)+50*time.Millisecond {
+			t.Errorf("a look every %v: a grace of %v, after %v", look, s.rules.grace, before)
+		}
+		before = s.rules.grace
+	}
+}
+
 func TestTheDefaultsOfTheSettings(t *testing.T) {
 	s := must(NewSlots(Config{Store: memstore.New(nil)})).cfg
 	host := must(os.Hostname())
 	if s.Pool != "default" || s.Generator.Layout != firn.DefaultLayout() || s.Generator.Datacenter != 0 || s.Tolerance != 10*time.Second ||
-		s.Look != 3*time.Second || s.Patience != 2*time.Second || s.Host != host || s.PID != os.Getpid() {
+		s.Look != 3*time.Second || s.Host != host || s.PID != os.Getpid() {
 		t.Errorf("%+v", s)
 	}
 	if a, b := s.Generator.Random(), s.Generator.Random(); a == b {
@@ -205,7 +216,7 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 	w := newWorld(t)
 	one := int64(1)
 	for name, cfg := range map[string]Config{
-		"Store": {Store: w.mem}, "Pool": {Pool: "p"}, "Patience": {Patience: 1}, "Tolerance": {Tolerance: 1}, "Strict": {Strict: 1},
+		"Store": {Store: w.mem}, "Pool": {Pool: "p"}, "Tolerance": {Tolerance: 1}, "Strict": {Strict: 1},
 		"Pinned": {Pinned: &one}, "PinnedAhead": {PinnedAhead: true}, "Host": {Host: "h"}, "PID": {PID: 1},
 	} {
 		if _, err := Keep(context.Background(), Fixed(1), cfg); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), name) {

@@ -34,14 +34,20 @@ type Slots struct {
 const (
 	defaultTolerance = 10 * time.Second
 	defaultWindow    = 5 * time.Minute
-	defaultPatience  = 2 * time.Second
+	maxPatience      = 2 * time.Second
 
 	// maxTries bounds how often Acquire retries after a conflict or a lost answer.
 	maxTries = 64
 	// graceCalls is how many calls may lie between the loss of a slot and the closing of the pool:
-	// one that hangs, a read, two that close the pool, and half a call for waits between them.
+	// one that hangs, a read, two that close the pool, and half a call (50ms at least) for the waits
+	// between them, which are a few milliseconds each.
 	graceCalls = 4.5
 )
+
+// patience bounds each call of a look, and releases between two looks. It follows from the look, so
+// that members with the same grace have the same look and patience: a newcomer with more patience would
+// take a store for quick enough that answers a holder too late, and one with less would not wait for it.
+func patience(look time.Duration) time.Duration { return min(4*look, maxPatience) }
 
 // NewSlots checks cfg and returns a source over its store. It makes no call of the store.
 func NewSlots(cfg Config) (*Slots, error) {
@@ -61,7 +67,6 @@ func newSlots(cfg Config) (*Slots, error) {
 	cfg.Generator.Layout = cmp.Or(cfg.Generator.Layout, firn.DefaultLayout())
 	cfg.Tolerance = cmp.Or(cfg.Tolerance, defaultTolerance)
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)
-	cfg.Patience = cmp.Or(cfg.Patience, defaultPatience)
 	cfg.PID = cmp.Or(cfg.PID, os.Getpid())
 	config.Fill(&cfg.Generator.Time, &cfg.Generator.Random, &cfg.Log)
 	if cfg.Host == "" {
@@ -75,7 +80,7 @@ func newSlots(cfg Config) (*Slots, error) {
 		cfg: cfg,
 		rules: rules{
 			layout: cfg.Generator.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
-			grace:    cfg.Look + time.Duration(graceCalls*float64(cfg.Patience)),
+			grace:    cfg.Look + time.Duration(graceCalls*float64(patience(cfg.Look))),
 			trusting: ok && embedded.Embedded(),
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
@@ -96,8 +101,7 @@ func (cfg *Config) check() error {
 	errs := []error{
 		config.In("Pool", store.CheckName("pool", cfg.Pool)),
 		checkSlot(cfg.Generator.Layout, cfg.Generator.Datacenter, pinned),
-		config.Check("look", cfg.Look, 1, maxWindow, ""),
-		config.Check("patience", cfg.Patience, 1, maxWindow, ""),
+		config.Check("look", cfg.Look, minLook, maxWindow, ""),
 		config.Check("tolerance", cfg.Tolerance, 1, maxWindow, ""),
 		config.In("Strict", config.Check("strict wait", cfg.Strict, 0, maxStrict, "")),
 	}

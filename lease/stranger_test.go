@@ -22,7 +22,7 @@ func TestAHolderRestoresALayoutThatTheStoreForgot(t *testing.T) {
 	w.mem.Restore(nil)
 	_, err := w.try(w.shared, func(c *Config) {
 		c.Generator.Layout = layout("41/0/2/11")
-		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { holder.turn(context.Background()) }}
 	})
 	if !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "41/0/1/12") {
 		t.Errorf("%v", err)
@@ -105,7 +105,7 @@ func TestAHolderRestoresAStrictWaitThatTheStoreForgot(t *testing.T) {
 	})
 	w.mem.Restore(nil)
 	newcomer, err := w.try(two, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { holder.turn(context.Background()) }}
 	})
 	if !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "the strict wait 4m0s") {
 		t.Errorf("%v", err)
@@ -161,7 +161,7 @@ func TestAHolderRestoresAGraceThatTheStoreForgot(t *testing.T) {
 	w.mustTake(holder, 10)
 	w.mem.Restore(nil)
 	_, err := w.try(two, func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { holder.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { holder.turn(context.Background()) }}
 	})
 	if !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "a grace of 1m9s") {
 		t.Errorf("%v", err)
@@ -452,7 +452,7 @@ func takenBackInAnOlderCopy(t *testing.T, gone time.Time) {
 	must(Reclaim(context.Background(), w.mem, "default", 0, holder.State().Worker, gone))
 	began := w.time.Monotonic()
 	newcomer := w.start(w.at(nil, 0, text), func(c *Config) {
-		c.Generator.Time = &interrupted{machine: w.time, at: defaultPatience, do: func() { other.turn(context.Background()) }}
+		c.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { other.turn(context.Background()) }}
 	})
 	if waited := w.time.Monotonic() - began; waited < grace {
 		t.Errorf("it waits %v", waited)

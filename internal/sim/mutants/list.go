@@ -173,13 +173,13 @@ var mutants = []mutant{
 	{
 		name: "the grace is a look, without the calls it makes", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/slots.go", "cfg.Look + time.Duration(graceCalls*float64(cfg.Patience)),", "cfg.Look,"},
+			{"lease/slots.go", "cfg.Look + time.Duration(graceCalls*float64(patience(cfg.Look))),", "cfg.Look,"},
 		},
 	},
 	{
 		name: "the calls of a look have no bound of their own", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/holding.go", "\treg := s.slot(held.Worker)\n\treg.Patience = s.cfg.Patience\n", "\treg := s.slot(held.Worker)\n"},
+			{"lease/holding.go", "\treg := s.slot(held.Worker)\n\treg.Patience = patience(s.cfg.Look)\n", "\treg := s.slot(held.Worker)\n"},
 		},
 	},
 	{

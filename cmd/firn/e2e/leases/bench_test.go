@@ -84,7 +84,7 @@ func BenchmarkNextWhileTheStoreIs(b *testing.B) {
 	wide, err := firn.ParseLayout("41/0/0/22")
 	check(b, err)
 	l, err := lease.Open(ctx, lease.Config{
-		Store: s, Look: 10 * time.Millisecond, Patience: 100 * time.Millisecond, Generator: firn.Config{Layout: wide},
+		Store: s, Look: 25 * time.Millisecond, Generator: firn.Config{Layout: wide},
 	})
 	check(b, err)
 	next := func(b *testing.B) {

@@ -75,7 +75,7 @@ var twoWorkers = func() firn.Layout {
 func (w *world) config(s store.Store, clock *skewed) lease.Config {
 	cfg := lease.Config{
 		// All share one host name and process id, as containers may.
-		Store: s, Pool: w.pool, Look: look, Patience: 4 * look, Host: "web", PID: 1, Tolerance: tolerance,
+		Store: s, Pool: w.pool, Look: look, Host: "web", PID: 1, Tolerance: tolerance,
 		Generator: firn.Config{
 			Layout: twoWorkers, Time: clock, Start: firn.StartZero,
 		},
