@@ -18,7 +18,7 @@ func newComposer(l Layout, datacenter, worker int64) composer {
 		timeShift: l.datacenter + l.worker + l.sequence,
 	}
 	machine := uint64(datacenter)<<l.worker | uint64(worker)
-	if l.order == SequenceThenWorker {
+	if l.sequenceFirst {
 		c.machine, c.seqShift = machine, l.datacenter+l.worker
 	} else {
 		c.machine = machine << l.sequence

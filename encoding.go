@@ -107,15 +107,6 @@ func (s *scheme) fill(name, digits string, width int, also, as string) {
 	}
 }
 
-// Encodings returns all encodings, [Decimal] first.
-func Encodings() []Encoding {
-	list := make([]Encoding, encodings)
-	for i := range list {
-		list[i] = Encoding(i)
-	}
-	return list
-}
-
 // ParseEncoding returns the encoding with a name that [Encoding.String] writes. For
 // any other name it returns a *[SyntaxError] that lists the names.
 func ParseEncoding(name string) (Encoding, error) {
@@ -135,13 +126,4 @@ func (e Encoding) String() string {
 		return fmt.Sprintf("Encoding(%d)", uint8(e))
 	}
 	return schemes[e].name
-}
-
-// Width returns how many characters the fixed-width form has, from 11 for base64 to 63
-// for base2. It is 0 for an invalid encoding.
-func (e Encoding) Width() int {
-	if e >= encodings {
-		return 0
-	}
-	return schemes[e].width
 }

@@ -10,10 +10,8 @@ import (
 
 func ExampleEncoding() {
 	id := firn.ID(1414362783486840832)
-	for _, e := range firn.Encodings() {
-		if e != firn.Base2 {
-			fmt.Printf("%-9v  %s\n", e, e.Fixed(id))
-		}
+	for e := firn.Decimal; e <= firn.Base64URL; e++ {
+		fmt.Printf("%-9v  %s\n", e, e.Fixed(id))
 	}
 	// Output:
 	// decimal    1414362783486840832
@@ -76,16 +74,4 @@ func ExampleID_Time() {
 	parts, err := layout.Decompose(id)
 	fmt.Println(id.Time(layout).Format(time.RFC3339Nano), parts.Datacenter, parts.Worker, parts.Sequence, err)
 	// Output: 2021-06-17T13:32:45.173Z 2 1 0 <nil>
-}
-
-// Find out which encoding a text may have.
-func ExampleReadings() {
-	for _, r := range firn.Readings("1786KEMYM8400") {
-		fmt.Println(r.Encoding, r.ID)
-	}
-	fmt.Println(len(firn.Readings("not an id")))
-	// Output:
-	// base32 1414362783486840832
-	// base36 5689649461756838976
-	// 0
 }

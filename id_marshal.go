@@ -82,12 +82,8 @@ func (id *ID) UnmarshalText(text []byte) error {
 
 // MarshalBinary implements [encoding.BinaryMarshaler], which encoding/gob uses: eight
 // big-endian bytes, which sort as the numbers do.
-func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
-
-// AppendBinary implements [encoding.BinaryAppender]: it appends the eight bytes of
-// [ID.MarshalBinary] to b.
-func (id ID) AppendBinary(b []byte) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(b, uint64(id)), nil
+func (id ID) MarshalBinary() ([]byte, error) {
+	return binary.BigEndian.AppendUint64(nil, uint64(id)), nil
 }
 
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]: it reads eight bytes. The error

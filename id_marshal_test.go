@@ -22,7 +22,6 @@ var (
 	_ encoding.TextAppender      = firn.ID(0)
 	_ encoding.TextUnmarshaler   = (*firn.ID)(nil)
 	_ encoding.BinaryMarshaler   = firn.ID(0)
-	_ encoding.BinaryAppender    = firn.ID(0)
 	_ encoding.BinaryUnmarshaler = (*firn.ID)(nil)
 )
 

@@ -7,24 +7,6 @@ import (
 	"time"
 )
 
-// An Order says which field follows the time.
-type Order uint8
-
-const (
-	// WorkerThenSequence is the classic order: time, datacenter, worker, sequence.
-	WorkerThenSequence Order = iota
-	// SequenceThenWorker is Sonyflake's order: time, sequence, datacenter, worker.
-	SequenceThenWorker
-)
-
-// String returns the name [ParseLayout] reads.
-func (o Order) String() string {
-	if o == SequenceThenWorker {
-		return "sequence-worker"
-	}
-	return "worker-sequence"
-}
-
 // A Layout says how the 63 bits of an id are divided, how long a tick lasts and
 // when tick 0 began. It is a small comparable value; equal layouts read all ids
 // in the same way. The zero Layout is not valid: get one from [DefaultLayout],
@@ -33,8 +15,8 @@ type Layout struct {
 	epoch                              int64 // Unix nanoseconds
 	unit                               int64 // nanoseconds, at least 1
 	time, datacenter, worker, sequence uint8 // bits; time without the sign bit
-	order                              Order
-	unsigned                           bool // one more time bit is in the place of the sign: see signTaken
+	sequenceFirst                      bool  // the sequence is above datacenter and worker
+	unsigned                           bool  // one more time bit is in the place of the sign: see signTaken
 }
 
 // LayoutConfig has the settings of a layout, for [NewLayout].
@@ -49,8 +31,9 @@ type LayoutConfig struct {
 	// Epoch is when tick 0 begins, between the years 1678 and 2261.
 	// Default: 2025-01-01T00:00:00Z.
 	Epoch time.Time
-	// Order of the fields below the time. Default: [WorkerThenSequence].
-	Order Order
+	// SequenceFirst puts the sequence above datacenter and worker, as Sonyflake does.
+	// Default: time, datacenter, worker, sequence.
+	SequenceFirst bool
 }
 
 const (
@@ -105,9 +88,6 @@ func newLayout(cfg LayoutConfig) (Layout, error) {
 	if err := checkEpoch(cfg.Epoch); err != nil {
 		errs = append(errs, err)
 	}
-	if cfg.Order > SequenceThenWorker {
-		errs = append(errs, NewRangeError("order", int64(cfg.Order), 0, 1, ""))
-	}
 	if len(errs) > 0 {
 		return Layout{}, errors.Join(errs...)
 	}
@@ -119,7 +99,7 @@ func newLayout(cfg LayoutConfig) (Layout, error) {
 		epoch:    cfg.Epoch.UnixNano(), unit: int64(cfg.Unit),
 		time: uint8(cfg.TimeBits), datacenter: uint8(cfg.DatacenterBits),
 		worker: uint8(cfg.WorkerBits), sequence: uint8(cfg.SequenceBits),
-		order: cfg.Order,
+		sequenceFirst: cfg.SequenceFirst,
 	}, nil
 }
 
@@ -142,7 +122,7 @@ func (l Layout) Config() LayoutConfig {
 	}
 	return LayoutConfig{
 		TimeBits: time, DatacenterBits: int(l.datacenter), WorkerBits: int(l.worker), SequenceBits: int(l.sequence),
-		Unit: l.Unit(), Epoch: l.Epoch(), Order: l.order,
+		Unit: l.Unit(), Epoch: l.Epoch(), SequenceFirst: l.sequenceFirst,
 	}
 }
 
@@ -167,11 +147,6 @@ func (l Layout) MaxSequence() int64 { return int64(mask(l.sequence)) }
 // MaxID returns the greatest id the layout can make.
 func (l Layout) MaxID() ID {
 	return ID(mask(l.time + l.datacenter + l.worker + l.sequence))
-}
-
-// IDsPerSecond returns how many ids one worker can make in a second.
-func (l Layout) IDsPerSecond() float64 {
-	return (float64(l.MaxSequence()) + 1) * float64(time.Second) / float64(l.unit)
 }
 
 // Parts are the fields of an id.
@@ -211,11 +186,11 @@ func (l Layout) Decompose(id ID) (Parts, error) {
 	}
 	u := uint64(id)
 	p := Parts{Tick: Tick(u >> (l.datacenter + l.worker + l.sequence))}
-	if l.order == WorkerThenSequence {
+	if l.sequenceFirst {
+		p.Sequence = int64(u >> (l.datacenter + l.worker) & mask(l.sequence))
+	} else {
 		p.Sequence = int64(u & mask(l.sequence))
 		u >>= l.sequence
-	} else {
-		p.Sequence = int64(u >> (l.datacenter + l.worker) & mask(l.sequence))
 	}
 	p.Worker = int64(u & mask(l.worker))
 	p.Datacenter = int64(u >> l.worker & mask(l.datacenter))

@@ -71,7 +71,7 @@ func TestEverySplitComposesAndDecomposes(t *testing.T) {
 		worker := random.IntN(total - time - dc + 1)
 		cfg := firn.LayoutConfig{
 			TimeBits: time, DatacenterBits: dc, WorkerBits: worker, SequenceBits: total - time - dc - worker,
-			Order: firn.Order(random.IntN(2)),
+			SequenceFirst: random.IntN(2) == 1,
 		}
 		l, err := firn.NewLayout(cfg)
 		if err != nil {
@@ -116,8 +116,8 @@ func TestPresetsAreTheLayoutsOfTheirSystems(t *testing.T) {
 			t.Errorf("%s is printed as %v", p.Name, l)
 		}
 	}
-	if got := mustLayout("sonyflake").Config().Order; got != firn.SequenceThenWorker {
-		t.Errorf("sonyflake's order is %v", got)
+	if !mustLayout("sonyflake").Config().SequenceFirst {
+		t.Error("sonyflake's sequence is not above the worker")
 	}
 	if l := mustLayout("ich:9"); l.Bits() != "41/0/9/13" || l.Name() != "ich:9" {
 		t.Errorf("ich:9 is %s, named %q", l.Bits(), l.Name())
@@ -161,8 +161,8 @@ func TestImpossibleLayoutsAreRefusedWithTheLimit(t *testing.T) {
 			t.Errorf("%q: %v matches no sentinel", text, err)
 		}
 	}
-	_, err := firn.NewLayout(firn.LayoutConfig{TimeBits: 70, SequenceBits: -1, Unit: -1, Order: 9})
-	for _, part := range []string{"time bits 70", "sequence bits -1", "unit -1ns", "order 9"} {
+	_, err := firn.NewLayout(firn.LayoutConfig{TimeBits: 70, SequenceBits: -1, Unit: -1})
+	for _, part := range []string{"time bits 70", "sequence bits -1", "unit -1ns"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%v lacks %q", err, part)
 		}
@@ -228,17 +228,21 @@ func TestASpanHoldsExactlyTheIDsOfItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ms := -5; ms < 20; ms++ {
-		at := begin.Add(time.Duration(ms) * time.Millisecond)
-		first, last, err := l.Moment(at)
+		tick, err := l.Tick(begin.Add(time.Duration(ms) * time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := l.Compose(firn.Parts{Tick: tick})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := l.Compose(firn.Parts{Tick: tick, Datacenter: 3, Worker: 7, Sequence: 15})
 		if err != nil {
 			t.Fatal(err)
 		}
 		inside := ms >= 0 && ms < 10
 		if (first >= lo && last <= hi) != inside || !inside && first <= hi && last >= lo {
 			t.Errorf("%dms: ids %d to %d, the span is %d to %d", ms, first, last, lo, hi)
-		}
-		if p := parts(l, last); p.Datacenter != 3 || p.Worker != 7 || p.Sequence != 15 {
-			t.Errorf("the last id of a moment is %+v", p)
 		}
 	}
 	if lo, hi, err := l.Span(time.Time{}, l.End().Add(time.Hour)); err != nil || lo != 0 || hi != l.MaxID() {

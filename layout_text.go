@@ -59,6 +59,9 @@ func parseBits(text string) (LayoutConfig, error) {
 	return cfg, nil
 }
 
+// sequenceFirst is the text of LayoutConfig.SequenceFirst.
+const sequenceFirst = "sequence-worker"
+
 func parseSetting(cfg *LayoutConfig, text, setting string) error {
 	key, value, _ := strings.Cut(setting, "=")
 	var err error
@@ -68,13 +71,9 @@ func parseSetting(cfg *LayoutConfig, text, setting string) error {
 	case "epoch":
 		cfg.Epoch, err = ParseEpoch(value)
 	case "order":
-		switch value {
-		case WorkerThenSequence.String():
-			cfg.Order = WorkerThenSequence
-		case SequenceThenWorker.String():
-			cfg.Order = SequenceThenWorker
-		default:
-			err = NewSyntaxError("order", value, "worker-sequence and sequence-worker are allowed")
+		cfg.SequenceFirst = value == sequenceFirst
+		if !cfg.SequenceFirst && value != "worker-sequence" {
+			err = NewSyntaxError("order", value, "worker-sequence and "+sequenceFirst+" are allowed")
 		}
 	default:
 		err = NewSyntaxError("layout", text, fmt.Sprintf("unknown setting %q: unit=, epoch= and order= are allowed", key))
@@ -152,8 +151,8 @@ func (l Layout) String() string {
 	if !l.Epoch().Equal(defaultEpoch) {
 		b.WriteString(",epoch=" + l.Epoch().Format(time.RFC3339Nano))
 	}
-	if l.order != WorkerThenSequence {
-		b.WriteString(",order=" + l.order.String())
+	if l.sequenceFirst {
+		b.WriteString(",order=" + sequenceFirst)
 	}
 	return b.String()
 }

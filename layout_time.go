@@ -89,17 +89,6 @@ func (l Layout) End() time.Time {
 	return last.Add(l.Unit())
 }
 
-// Moment returns the smallest and the largest id of the tick that contains t,
-// over all datacenters, workers and sequences. Errors are those of [Layout.Tick].
-func (l Layout) Moment(t time.Time) (lo, hi ID, err error) {
-	tick, err := l.Tick(t)
-	if err != nil {
-		return 0, 0, err
-	}
-	lo, hi = l.bounds(tick, tick)
-	return lo, hi, nil
-}
-
 // Span returns the smallest and the largest id with a time at or after from and before to,
 // for queries by time on a column of ids:
 //
@@ -129,14 +118,8 @@ func (l Layout) Span(from, to time.Time) (lo, hi ID, err error) {
 			Where: "no tick of layout " + l.Bits() + " begins in between",
 		}
 	}
-	lo, hi = l.bounds(first, last)
-	return lo, hi, nil
-}
-
-// bounds returns the smallest id of tick first and the largest of tick last.
-func (l Layout) bounds(first, last Tick) (lo, hi ID) {
 	shift := l.datacenter + l.worker + l.sequence
-	return ID(uint64(first) << shift), ID(uint64(last)<<shift | mask(shift))
+	return ID(uint64(first) << shift), ID(uint64(last)<<shift | mask(shift)), nil
 }
 
 // tickAt returns the tick that contains a time in Unix nanoseconds: negative before the

@@ -36,7 +36,7 @@ var presets = func() []Preset {
 		return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 	}
 	sonyflake := preset(39, 0, 16, 8, 10*time.Millisecond, date(2014, 9, 1))
-	sonyflake.order = SequenceThenWorker
+	sonyflake.sequenceFirst = true
 	discord := preset(41, 5, 5, 12, time.Millisecond, ms(1420070400000))
 	discord.unsigned = true
 	instagram := preset(40, 0, 13, 10, time.Millisecond, ms(1314220021721))

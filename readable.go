@@ -90,7 +90,7 @@ func (l Layout) readableFields(p *Parts) []readableField {
 	}
 	sequence := readableField{"sequence", 's', l.MaxSequence(), &p.Sequence}
 	all := append(machine, sequence)
-	if l.order == SequenceThenWorker {
+	if l.sequenceFirst {
 		all = append([]readableField{sequence}, machine...)
 	}
 	var have []readableField

@@ -1,6 +1,7 @@
 package objectid_test
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"sync"
@@ -62,7 +63,7 @@ func TestConcurrentCallersGetUniqueIncreasingIDsWhileTheClockJumps(t *testing.T)
 				}
 				ids = append(ids, one)
 				for _, id := range ids {
-					if id.Compare(last) <= 0 {
+					if bytes.Compare(id[:], last[:]) <= 0 {
 						t.Errorf("%v after %v", id, last)
 					}
 					last = id

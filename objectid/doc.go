@@ -6,8 +6,8 @@
 //	id, err := g.Next(ctx)
 //	fmt.Println(id, id.Time())
 //
-// In the historic form the five bytes are three of the machine and two of the process
-// id: see [Historic]. An [ID] is an array of bytes, like the type of the MongoDB
+// Until 2018 the five bytes were three of the machine and the low two of the process id,
+// which [Config.Unique] can have too. An [ID] is an array of bytes, like the type of the MongoDB
 // driver, so that one converts to the other: bson.ObjectID(id).
 //
 // The package assumes, and cannot check, that no two generators have the same five

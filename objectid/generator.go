@@ -18,7 +18,7 @@ import (
 // machine's clock.
 type Config struct {
 	// Unique has five bytes that no other generator has, such as a number that you
-	// assign, or [Historic]. Two generators with equal bytes make equal ids. The number of a
+	// assign. Two generators with equal bytes make equal ids. The number of a
 	// leased worker is not safe here: when the lease is lost, no fence stops these ids. If
 	// Unique is set, the first id waits until the next second begins, so that a restart
 	// repeats no id: see [New]. Default: random bytes.
@@ -29,12 +29,6 @@ type Config struct {
 	// Random returns 64 random bits; only New calls it. Default: crypto/rand, which also
 	// differs between copies of a process, such as forks and restored snapshots.
 	Random func() uint64
-}
-
-// Historic returns five bytes as ids had them until 2018: three of the machine and the low
-// two of the process id.
-func Historic(machine [3]byte, process uint16) []byte {
-	return binary.BigEndian.AppendUint16(machine[:], process)
 }
 
 // A Generator makes strictly increasing ids: an id requested after another was received

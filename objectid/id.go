@@ -1,7 +1,6 @@
 package objectid
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -95,15 +94,6 @@ type Parts struct {
 	Counter uint32  // below 2^24
 }
 
-// Compose returns the id with the given parts, or a *[firn.RangeError] for a
-// counter of more than 24 bits.
-func Compose(p Parts) (ID, error) {
-	if p.Counter > maxCounter {
-		return ID{}, firn.NewRangeError("counter", int64(p.Counter), 0, maxCounter, "its field has 24 bits")
-	}
-	return compose(uint64(p.Seconds)<<24|uint64(p.Counter), join(p.Unique)), nil
-}
-
 // compose returns the id at a position: seconds<<24 | counter, the number a
 // generator counts.
 func compose(position, unique uint64) (id ID) {
@@ -126,10 +116,6 @@ func (id ID) seconds() uint32 { return binary.BigEndian.Uint32(id[:4]) }
 
 // Time returns when the id was made, in UTC, in whole seconds.
 func (id ID) Time() time.Time { return time.Unix(int64(id.seconds()), 0).UTC() }
-
-// Compare returns -1, 0 or +1 if id sorts before, is equal to, or sorts after other, for
-// slices.SortFunc.
-func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
 // Span returns the smallest and the largest id with a time at or after from and before
 // to, for queries by time:

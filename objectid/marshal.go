@@ -80,11 +80,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 
 // MarshalBinary implements [encoding.BinaryMarshaler], which encoding/gob uses: the twelve
 // bytes.
-func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
-
-// AppendBinary implements [encoding.BinaryAppender]: it appends the twelve
-// bytes to b.
-func (id ID) AppendBinary(b []byte) ([]byte, error) { return append(b, id[:]...), nil }
+func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]: it reads twelve
 // bytes. For another length the error is a *[firn.SyntaxError] and id is unchanged.

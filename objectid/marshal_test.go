@@ -117,7 +117,6 @@ func TestAppendTextDoesNotAllocateIfThereIsRoom(t *testing.T) {
 	id, b := mustParse(t, known), make([]byte, 0, 64)
 	if n := testing.AllocsPerRun(100, func() {
 		b, _ = id.AppendText(b[:0])
-		b, _ = id.AppendBinary(b[:0])
 		id, _ = objectid.Parse(known)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

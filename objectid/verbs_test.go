@@ -16,6 +16,5 @@ var _ interface {
 var (
 	_ encoding.TextAppender                              = objectid.ID{}
 	_ func(objectid.Config) (*objectid.Generator, error) = objectid.New
-	_ func(objectid.Parts) (objectid.ID, error)          = objectid.Compose
 	_ func(text string) (objectid.ID, error)             = objectid.Parse
 )

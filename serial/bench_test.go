@@ -9,9 +9,8 @@ import (
 
 // The compiler cannot remove calls whose results are stored here.
 var (
-	benchText  string
-	benchBytes []byte
-	benchID    firn.ID
+	benchText string
+	benchID   firn.ID
 )
 
 const benchBase = firn.ID(1) << 60 // ids with many digits
@@ -25,23 +24,6 @@ func BenchmarkText(b *testing.B) {
 			b.Fatal(err)
 		}
 		benchText = text
-	}
-}
-
-func BenchmarkAppend(b *testing.B) {
-	for _, check := range []serial.Check{serial.NoCheck, serial.Luhn, serial.Mod97} {
-		b.Run(check.String(), func(b *testing.B) {
-			f := mustNew(b, serial.Config{Check: check})
-			benchBytes = make([]byte, 0, 64)
-			b.ReportAllocs()
-			for i := firn.ID(0); b.Loop(); i++ {
-				out, err := f.Append(benchBytes[:0], benchBase+i*977)
-				if err != nil {
-					b.Fatal(err)
-				}
-				benchBytes = out
-			}
-		})
 	}
 }
 

@@ -150,7 +150,7 @@ func fields(l firn.Layout) []field {
 		{name: "worker", max: l.MaxWorker()},
 		{name: "sequence", max: l.MaxSequence()},
 	}
-	if l.Config().Order == firn.SequenceThenWorker {
+	if l.Config().SequenceFirst {
 		all = []field{all[2], all[0], all[1]}
 	}
 	for i := range all {
@@ -158,12 +158,6 @@ func fields(l firn.Layout) []field {
 	}
 	return slices.DeleteFunc(all, func(f field) bool { return f.max == 0 })
 }
-
-// Layout returns the layout of the ids.
-func (f *Format) Layout() firn.Layout { return f.layout }
-
-// Width returns how many characters a serial has.
-func (f *Format) Width() int { return f.width }
 
 // String returns the pattern of the format, such as
 // PAYyyyyMMddHHmmssSSS0000wwwwssssc: the prefix, the time with S for milliseconds and f

@@ -99,7 +99,7 @@ func TestChecksFindTheErrorsThatTheirDocumentationNames(t *testing.T) {
 		for _, prefix := range []string{"", "P", "42"} {
 			f := mustNew(t, serial.Config{Check: check, Prefix: prefix})
 			for range 100 {
-				text := []byte(mustText(t, f, firn.ID(r.Uint64()&uint64(f.Layout().MaxID()))))
+				text := []byte(mustText(t, f, firn.ID(r.Uint64()&uint64(firn.DefaultLayout().MaxID()))))
 				for i := len(prefix); i < len(text); i++ {
 					was := text[i]
 					for d := byte('0'); d <= '9'; d++ {

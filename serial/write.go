@@ -1,7 +1,6 @@
 package serial
 
 import (
-	"slices"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -10,32 +9,23 @@ import (
 // Text returns the serial of id. The error is a *[firn.RangeError] for an id that the
 // layout cannot have made, and for a time after the year 9999.
 func (f *Format) Text(id firn.ID) (string, error) {
-	var buf [maxWidth]byte
-	text, err := f.Append(buf[:0], id)
-	return string(text), err
-}
-
-// Append appends what Text returns to dst, and does not allocate when dst has room. Errors
-// are those of Text; with an error it returns dst unchanged.
-func (f *Format) Append(dst []byte, id firn.ID) ([]byte, error) {
 	p, err := f.layout.Decompose(id)
 	if err != nil {
-		return dst, err
+		return "", err
 	}
 	t := f.layout.Time(p.Tick)
 	local := t.Add(time.Duration(f.zone.offset(t.Unix())) * time.Second)
 	year, month, day := local.Date()
 	if t.Unix() >= endOfYears || year > lastYear {
-		return dst, &firn.RangeError{
+		return "", &firn.RangeError{
 			What: "time", Value: t.Format(time.RFC3339), Min: f.layout.Epoch().Format(time.RFC3339), Max: "the year 9999",
 			Where: "serials have four digits for the year",
 		}
 	}
 	hour, minute, second := local.Clock()
 
-	start := len(dst)
-	dst = slices.Grow(dst, f.width)[:start+f.width]
-	text := dst[start:]
+	var buf [maxWidth]byte
+	text := buf[:f.width]
 	body := text[copy(text, f.prefix):]
 	out := put(body, 4, uint64(year))
 	out = put(out, 2, uint64(month))
@@ -49,7 +39,7 @@ func (f *Format) Append(dst []byte, id firn.ID) ([]byte, error) {
 		out = put(out, f.fields[i].digits, uint64(*f.fields[i].of(&p)))
 	}
 	put(out, len(out), f.check.of(body[:len(body)-len(out)]))
-	return dst, nil
+	return string(text), nil
 }
 
 // put writes n with the given number of digits and returns the rest of out.

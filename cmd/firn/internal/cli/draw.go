@@ -24,7 +24,7 @@ func fields(l firn.Layout, r decode.Result) []field {
 	}
 	sequence := field{"sequence", "seq", l.Config().SequenceBits, fmt.Sprint(r.Sequence), l.MaxSequence()}
 	all := []field{{"time", "t", l.Config().TimeBits, "", 0}}
-	if l.Config().Order == firn.SequenceThenWorker {
+	if l.Config().SequenceFirst {
 		all = append(append(all, sequence), machine...)
 	} else {
 		all = append(append(all, machine...), sequence)

@@ -96,13 +96,22 @@ those of a span, for queries by time. Without LAYOUT it lists the presets.`,
 }
 
 func inform(l firn.Layout, now time.Time) layoutInfo {
+	order := "worker-sequence"
+	if l.Config().SequenceFirst {
+		order = "sequence-worker"
+	}
 	return layoutInfo{
 		Name: l.Name(), Layout: l.String(), Bits: l.Bits(), Unit: l.Unit().String(), Epoch: l.Epoch(),
-		Order: l.Config().Order.String(), First: l.Epoch(), Last: l.Time(l.MaxTick()),
+		Order: order, First: l.Epoch(), Last: l.Time(l.MaxTick()),
 		RanOut: !now.Before(l.End()), NotBegun: now.Before(l.Epoch()),
 		Datacenters: uint64(l.MaxDatacenter()) + 1, Workers: uint64(l.MaxWorker()) + 1,
-		IDsPerTick: uint64(l.MaxSequence()) + 1, IDsPerSecond: l.IDsPerSecond(), MaxID: l.MaxID(),
+		IDsPerTick: uint64(l.MaxSequence()) + 1, IDsPerSecond: idsPerSecond(l), MaxID: l.MaxID(),
 	}
+}
+
+// idsPerSecond returns how many ids one worker can make in a second.
+func idsPerSecond(l firn.Layout) float64 {
+	return (float64(l.MaxSequence()) + 1) * float64(time.Second) / float64(l.Unit())
 }
 
 func listPresets(out io.Writer, asJSON bool) error {
@@ -125,7 +134,7 @@ func listPresets(out io.Writer, asJSON bool) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\t%s\t%s\t%s\n", p.Name, l.Bits(), l.Unit(),
 			l.Epoch().Format(time.DateOnly), until,
-			thousands((l.MaxDatacenter()+1)*(l.MaxWorker()+1)), perSecond(l.IDsPerSecond()), p.Remark)
+			thousands((l.MaxDatacenter()+1)*(l.MaxWorker()+1)), perSecond(idsPerSecond(l)), p.Remark)
 	}
 	fmt.Fprintln(table)
 	if err := table.Flush(); err != nil {
@@ -160,16 +169,15 @@ func span(l firn.Layout, at, until string) (*idSpan, error) {
 	if err != nil {
 		return nil, err
 	}
+	var to time.Time
 	if until == "" {
-		lo, hi, err := l.Moment(from)
+		tick, err := l.Tick(from)
 		if err != nil {
 			return nil, err
 		}
-		begin := lo.Time(l)
-		return &idSpan{From: begin, To: begin.Add(l.Unit()), Smallest: lo, Largest: hi}, nil
-	}
-	to, err := moment(until)
-	if err != nil {
+		from = l.Time(tick)
+		to = from.Add(l.Unit())
+	} else if to, err = moment(until); err != nil {
 		return nil, err
 	}
 	lo, hi, err := l.Span(from, to)
@@ -200,7 +208,7 @@ func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
 		line("datacenters", "%s", thousands(l.MaxDatacenter()+1))
 	}
 	line("workers", "%s", thousands(l.MaxWorker()+1))
-	line("ids", "%s a tick, %s a second, of each worker", thousands(l.MaxSequence()+1), perSecond(l.IDsPerSecond()))
+	line("ids", "%s a tick, %s a second, of each worker", thousands(l.MaxSequence()+1), perSecond(info.IDsPerSecond))
 	line("largest id", "%d", l.MaxID())
 	if l.MaxID() < 1<<53 {
 		line("", "below 2^53: exact as a JavaScript number")

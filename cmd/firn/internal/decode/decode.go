@@ -22,8 +22,8 @@ type Result struct {
 	Sequence   int64     `json:"sequence"`
 
 	// The encoding of the text, and other encodings that it fits.
-	Encoding string         `json:"-"`
-	Others   []firn.Reading `json:"-"`
+	Encoding string    `json:"-"`
+	Others   []Reading `json:"-"`
 }
 
 // plausible is how far ahead the time of an id may be if its encoding was guessed.
@@ -53,8 +53,8 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		_, err := firn.ParseID(text)
 		return Result{}, err
 	}
-	readings := firn.Readings(text)
-	if len(readings) == 0 {
+	all := readings(text)
+	if len(all) == 0 {
 		if r, err := readable(text, layout); err == nil || errors.Is(err, firn.ErrRange) {
 			return r, err
 		}
@@ -62,16 +62,16 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		return Result{}, fmt.Errorf("%w; it fits no other encoding and is not a readable id either", err)
 	}
 	best := 0
-	for i, r := range readings {
+	for i, r := range all {
 		if p, err := layout.Decompose(r.ID); err == nil && layout.Time(p.Tick).Before(now.Add(plausible)) && p.Tick > 0 {
 			best = i
 			break
 		}
 	}
-	chosen := readings[best]
+	chosen := all[best]
 	result, err := ID(chosen.ID, chosen.Encoding.String(), layout)
 	if chosen.Encoding != firn.Decimal { // plain digits are decimal, without doubt
-		result.Others = append(readings[:best:best], readings[best+1:]...)
+		result.Others = append(all[:best:best], all[best+1:]...)
 	}
 	return result, err
 }

@@ -74,7 +74,7 @@ func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, e
 // kind has.
 func nearMiss(text string) error {
 	const digits = "0123456789"
-	if strings.Trim(text, digits) == "" || strings.Trim(text, digits+"abcdefABCDEF") != "" || len(firn.Readings(text)) > 0 {
+	if strings.Trim(text, digits) == "" || strings.Trim(text, digits+"abcdefABCDEF") != "" || len(readings(text)) > 0 {
 		return nil
 	}
 	switch n := len(text); {
@@ -185,7 +185,7 @@ func withPrefix(text string) (t Contents, rest string, found bool, err error) {
 		}
 		return prefixOf(p, objectIDFields(objectid.ID(b))), "", true, nil
 	}
-	if len(text) == len(firn.Base64URL.Fixed(0)) && len(firn.Readings(text)) > 0 {
+	if len(text) == len(firn.Base64URL.Fixed(0)) && len(readings(text)) > 0 {
 		return Contents{}, text, false, nil // an underscore may also be a digit of base64url
 	}
 	return Contents{}, "", true, firn.NewSyntaxError("id with a prefix", text,

@@ -1,4 +1,4 @@
-package firn_test
+package decode
 
 import (
 	"slices"
@@ -42,14 +42,14 @@ func TestReadingsPutTheLikeliestFirst(t *testing.T) {
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			var got []firn.Encoding
-			for _, r := range firn.Readings(c.text) {
+			for _, r := range readings(c.text) {
 				got = append(got, r.Encoding)
 				if id, err := r.Encoding.Parse(c.text); id != r.ID || err != nil {
 					t.Errorf("reading %v, but %v.Parse gives %d, %v", r, r.Encoding, id, err)
 				}
 			}
 			if !slices.Equal(got, c.want) {
-				t.Errorf("Readings(%q) = %v, want %v", c.text, got, c.want)
+				t.Errorf("readings(%q) = %v, want %v", c.text, got, c.want)
 			}
 		})
 	}
@@ -57,12 +57,32 @@ func TestReadingsPutTheLikeliestFirst(t *testing.T) {
 
 func TestReadingsContainTheEncodingThatWroteTheText(t *testing.T) {
 	for _, id := range []firn.ID{0, 1, 1414362783486840832, firn.MaxID} {
-		for _, e := range firn.Encodings() {
+		for e := firn.Decimal; e <= firn.Base2; e++ {
 			for _, text := range []string{e.Fixed(id), e.Compact(id)} {
-				if !slices.Contains(firn.Readings(text), firn.Reading{Encoding: e, ID: id}) {
-					t.Errorf("%v wrote %d as %q, which reads as %v", e, id, text, firn.Readings(text))
+				if !slices.Contains(readings(text), Reading{Encoding: e, ID: id}) {
+					t.Errorf("%v wrote %d as %q, which reads as %v", e, id, text, readings(text))
 				}
 			}
 		}
 	}
+}
+
+func FuzzReadings(f *testing.F) {
+	for _, text := range []string{"", "0", "-5", "0x1f", "1414362783486840832", "16J", "il0O", "NQm6rKPiEPF", "a-b_c", "\xff", strings.Repeat("1", 64)} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := readings(text)
+		onlyHex := len(got) == 1 && got[0].Encoding == firn.Hex
+		for e := firn.Decimal; e <= firn.Base2; e++ {
+			id, err := e.Parse(text)
+			has := slices.Contains(got, Reading{Encoding: e, ID: id})
+			if err != nil && has || err == nil && !has && !onlyHex {
+				t.Fatalf("%q reads as %v, but %v.Parse gives %d, %v", text, got, e, id, err)
+			}
+		}
+		if len(got) > int(firn.Base2)+1 {
+			t.Fatalf("%q reads in an encoding twice: %v", text, got)
+		}
+	})
 }
