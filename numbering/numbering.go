@@ -150,14 +150,14 @@ func (f *Format) Next(ctx context.Context) (string, error) {
 // PerPeriod returns how many numbers a period has, or in all if there is no period.
 func (f *Format) PerPeriod() int64 { return f.block - 1 }
 
-// MaxReserve is the most numbers that one [Format.Reserve] returns.
-const MaxReserve = 1 << 20
+// maxReserve is the most numbers that one Reserve returns.
+const maxReserve = 1 << 20
 
 // Reserve returns n consecutive numbers of one period, or an error if fewer are left.
-// If n is below 1, above [MaxReserve] or above PerPeriod, the error is a
+// If n is below 1, above 1,048,576 or above PerPeriod, the error is a
 // *[firn.RangeError]. Other errors are those of Next.
 func (f *Format) Reserve(ctx context.Context, n int) ([]string, error) {
-	if most := min(f.PerPeriod(), MaxReserve); n < 1 || int64(n) > most {
+	if most := min(f.PerPeriod(), maxReserve); n < 1 || int64(n) > most {
 		return nil, firn.NewRangeError("how many numbers", int64(n), 1, most, "template "+f.cfg.Template)
 	}
 	now, err := f.now(ctx)

@@ -22,15 +22,6 @@ func BenchmarkID(b *testing.B) {
 	}
 }
 
-func BenchmarkAppendID(b *testing.B) {
-	p := mustNew(b, "ord")
-	benchBytes = make([]byte, 0, 64)
-	b.ReportAllocs()
-	for b.Loop() {
-		benchBytes = p.AppendID(benchBytes[:0], classicID)
-	}
-}
-
 func BenchmarkParseID(b *testing.B) {
 	p := mustNew(b, "ord")
 	text := p.ID(classicID)
@@ -41,16 +32,6 @@ func BenchmarkParseID(b *testing.B) {
 			b.Fatal(err)
 		}
 		benchID = id
-	}
-}
-
-func BenchmarkAppendBytes16(b *testing.B) {
-	p := mustNew(b, "usr")
-	uuid := [16]byte{1, 15: 9}
-	benchBytes = make([]byte, 0, 64)
-	b.ReportAllocs()
-	for b.Loop() {
-		benchBytes = p.AppendBytes(benchBytes[:0], uuid[:])
 	}
 }
 

@@ -2,7 +2,6 @@ package prefixed
 
 import (
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/firn-id/firn"
@@ -41,16 +40,9 @@ func width(n int) int { return n/5*8 + (n%5*8+4)/5 }
 // width: 8/5 of the number of bytes, rounded up. No bytes, or more than 1024, give a text
 // that ParseBytes refuses.
 func (p Prefix) Bytes(id []byte) string {
-	return string(p.AppendBytes(make([]byte, 0, len(p.text)+1+width(len(id))), id))
-}
-
-// AppendBytes appends what Bytes returns to dst, and does not allocate when dst
-// has room.
-func (p Prefix) AppendBytes(dst, id []byte) []byte {
-	dst = append(append(dst, p.text...), '_')
-	start, n := len(dst), width(len(id))
-	dst = slices.Grow(dst, n)[:start+n]
-	out := dst[start:]
+	start, n := len(p.text)+1, width(len(id))
+	text := append(append(make([]byte, 0, start+n), p.text...), '_')[:start+n]
+	out := text[start:]
 	// Five bytes make eight digits. The first group takes the remaining bytes, so that the
 	// unused bits are zeros in the first digit.
 	head := len(id) % 5
@@ -58,7 +50,7 @@ func (p Prefix) AppendBytes(dst, id []byte) []byte {
 	for out, id = out[width(head):], id[head:]; len(id) > 0; out, id = out[8:], id[5:] {
 		group(out[:8], id[:5])
 	}
-	return dst
+	return string(text)
 }
 
 // group writes up to five bytes as a number that has as many digits as out is long.

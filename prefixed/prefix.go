@@ -101,11 +101,10 @@ const idWidth = 13 // of firn.Base32
 // negative id, which no generator makes, gives a text that ParseID refuses.
 func (p Prefix) ID(id firn.ID) string {
 	var buf [maxPrefix + 1 + idWidth]byte
-	return string(p.AppendID(buf[:0], id))
+	return string(p.appendID(buf[:0], id))
 }
 
-// AppendID appends what ID returns to dst, and does not allocate when dst has room.
-func (p Prefix) AppendID(dst []byte, id firn.ID) []byte {
+func (p Prefix) appendID(dst []byte, id firn.ID) []byte {
 	return firn.Base32.AppendFixed(append(append(dst, p.text...), '_'), id)
 }
 

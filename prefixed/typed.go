@@ -60,7 +60,7 @@ func (id ID[K]) AppendText(b []byte) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
-	return p.AppendID(b, firn.ID(id)), nil
+	return p.appendID(b, firn.ID(id)), nil
 }
 
 // UnmarshalText implements [encoding.TextUnmarshaler], and so JSON. It reads what [Parse]

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// ErrKey is matched by every error about keys: malformed text, a wrong length, versions
-// that conflict. No such error contains any part of a key.
-var ErrKey = errors.New("unusable key")
+// errKey begins every error about keys: malformed text, a wrong length, versions that
+// conflict. No such error contains any part of a key.
+var errKey = errors.New("unusable key")
 
 // maxMistakes bounds how many lines an error names.
 const maxMistakes = 10
@@ -34,7 +34,7 @@ type Key struct {
 }
 
 // NewKey returns a key with 16, 24 or 32 bytes (AES-128, AES-192, AES-256), which it
-// copies, and a version from 0 to 999,999,999. Errors match [ErrKey]. Keys must be random:
+// copies, and a version from 0 to 999,999,999. Keys must be random:
 // make them with crypto/rand or "openssl rand -hex 32", never from a password.
 func NewKey(version int, key []byte) (Key, error) {
 	k, err := newKey(version, key)
@@ -66,7 +66,7 @@ func newKey(version int, key []byte) (Key, error) {
 // VERSION is a whole number from 0 to 999,999,999. KEY is the 16, 24 or 32 bytes in hex (in
 // either case) or base64 (either alphabet, padded or not). A KEY of hex digits only is
 // read as hex. Empty lines, comments from # to the end of a line, and a byte order
-// mark at the beginning are skipped. The error matches [ErrKey] and names the first ten
+// mark at the beginning are skipped. The error names the first ten
 // wrong lines; it repeats only versions, never keys.
 func ParseKeys(text string) ([]Key, error) {
 	var (
@@ -173,5 +173,5 @@ func (k Key) GoString() string { return "veil.Key(" + k.String() + ")" }
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 func keyError(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrKey}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{errKey}, args...)...)
 }

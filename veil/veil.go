@@ -71,8 +71,8 @@ type Cipher struct {
 	form      store.Form
 }
 
-// New returns a cipher. The error names every mistake in cfg. It matches [ErrKey] if keys
-// are wrong, and [firn.ErrRange] if a number or the namespace is out of range.
+// New returns a cipher. The error names every mistake in cfg. It matches [firn.ErrRange] if
+// a number or the namespace is out of range.
 func New(cfg Config) (*Cipher, error) {
 	if cfg.Bits == 0 {
 		cfg.Bits = DefaultBits
@@ -157,7 +157,7 @@ func (cfg *Config) checkKeys() (errs []error) {
 func (c *Cipher) idBits() int { return c.bits - c.versionBits }
 
 // Veil returns the id's veil under the newest key. The error is a *[firn.RangeError] for an
-// id that is negative or above [Cipher.MaxID]. With a width of 64 bits half of the veils do
+// id that is negative or too wide. With a width of 64 bits half of the veils do
 // not fit a [firn.ID], so Veil refuses every id: use [Cipher.VeilUint64].
 func (c *Cipher) Veil(id firn.ID) (firn.ID, error) {
 	if id < 0 || c.bits == mostBits {
@@ -206,7 +206,7 @@ func (c *Cipher) UnveilUint64(veiled uint64) (uint64, error) {
 // refuse returns the error for an id that is negative or has a width of 64 bits.
 func (c *Cipher) refuse(what string, id firn.ID) error {
 	if id < 0 {
-		return firn.NewRangeError(what, int64(id), 0, int64(c.MaxID()), c.widths())
+		return firn.NewRangeError(what, int64(id), 0, int64(c.maxID()), c.widths())
 	}
 	return &firn.RangeError{What: "width for a firn.ID", Value: "64 bits", Min: "20", Max: "63",
 		Where: "use VeilUint64 and UnveilUint64 for 64 bits"}
@@ -266,9 +266,8 @@ func (c *Cipher) Form() store.Form {
 	return store.Form{Name: c.form.Name, Keys: maps.Clone(c.form.Keys)}
 }
 
-// MaxID returns the greatest id that can be veiled. With a width of 64 bits it returns
-// [firn.MaxID].
-func (c *Cipher) MaxID() firn.ID { return firn.ID(min(1<<c.idBits()-1, uint64(firn.MaxID))) }
+// maxID returns the greatest id that can be veiled: firn.MaxID with a width of 64 bits.
+func (c *Cipher) maxID() firn.ID { return firn.ID(min(1<<c.idBits()-1, uint64(firn.MaxID))) }
 
 // String describes the cipher for logs, without its keys:
 // `veil of 63 bits, 2 of them for the version, keys 2, 1, namespace "orders"`.

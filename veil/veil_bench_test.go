@@ -19,7 +19,7 @@ func BenchmarkVeil(b *testing.B) {
 					if _, err := c.Veil(id); err != nil {
 						b.Fatal(err)
 					}
-					id = (id + 1) & c.MaxID()
+					id = (id + 1) & (1<<bits - 1)
 				}
 			})
 		}

@@ -137,7 +137,7 @@ func TestEveryNumberOfAWidthIsAVeilOnce(t *testing.T) {
 	} {
 		c := newCipher(t, cfg)
 		seen := make([]bool, 1<<cfg.Bits)
-		for id := range c.MaxID() + 1 {
+		for id := range firn.ID(1) << 20 {
 			veiled, err := c.Veil(id)
 			if err != nil {
 				t.Fatal(err)
@@ -250,9 +250,6 @@ func TestNumbersOutOfRangeAreRefused(t *testing.T) {
 	if got, err := js.UnveilUint64(1 << 63); !errors.Is(err, firn.ErrRange) {
 		t.Errorf("2^63 unveils as %d, %v in 53 bits", got, err)
 	}
-	if full.MaxID() != firn.MaxID || wide.MaxID() != firn.MaxID || versioned.MaxID() != 1<<61-1 {
-		t.Error("MaxID is wrong")
-	}
 }
 
 func TestAllInvalidSettingsAreNamed(t *testing.T) {
@@ -263,16 +260,16 @@ func TestAllInvalidSettingsAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		claim string
 		cfg   veil.Config
-		is    error
+		is    error // nil: an error about keys
 		want  []string
 	}{
-		{"no key", veil.Config{}, veil.ErrKey, []string{"at least one is required"}},
-		{"a zero key", veil.Config{Keys: []veil.Key{one[0], {}}, VersionBits: 1}, veil.ErrKey, []string{"Keys[1] is the zero Key"}},
-		{"several keys without version bits", veil.Config{Keys: keys(t, 16, 16)}, veil.ErrKey,
+		{"no key", veil.Config{}, nil, []string{"at least one is required"}},
+		{"a zero key", veil.Config{Keys: []veil.Key{one[0], {}}, VersionBits: 1}, nil, []string{"Keys[1] is the zero Key"}},
+		{"several keys without version bits", veil.Config{Keys: keys(t, 16, 16)}, nil,
 			[]string{"2 keys require version bits"}},
-		{"one key twice", veil.Config{Keys: same, VersionBits: 1}, veil.ErrKey, []string{"versions 1 and 2 have the same key"}},
-		{"one version twice", veil.Config{Keys: twice, VersionBits: 1}, veil.ErrKey, []string{"two keys have version 1"}},
-		{"versions with equal version bits", veil.Config{Keys: alike, VersionBits: 2}, veil.ErrKey,
+		{"one key twice", veil.Config{Keys: same, VersionBits: 1}, nil, []string{"versions 1 and 2 have the same key"}},
+		{"one version twice", veil.Config{Keys: twice, VersionBits: 1}, nil, []string{"two keys have version 1"}},
+		{"versions with equal version bits", veil.Config{Keys: alike, VersionBits: 2}, nil,
 			[]string{"versions 1 and 5 have the same 2 version bits"}},
 		{"too narrow", veil.Config{Keys: one, Bits: 19}, firn.ErrRange, []string{"bits 19 is out of range: 20 to 64"}},
 		{"too wide", veil.Config{Keys: one, Bits: 65}, firn.ErrRange, []string{"bits 65"}},
@@ -284,7 +281,7 @@ func TestAllInvalidSettingsAreNamed(t *testing.T) {
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			got, err := veil.New(c.cfg)
-			if got != nil || !errors.Is(err, c.is) {
+			if got != nil || err == nil || c.is == nil && !aboutKeys(err) || c.is != nil && !errors.Is(err, c.is) {
 				t.Fatalf("New = %v, %v, want %v", got, err, c.is)
 			}
 			for _, want := range c.want {
@@ -326,7 +323,7 @@ func FuzzVeilAndUnveil(f *testing.F) {
 	f.Fuzz(func(t *testing.T, material []byte, id uint64, bits, versionBits int, namespace string) {
 		key, err := veil.NewKey(3, material)
 		if err != nil {
-			if !errors.Is(err, veil.ErrKey) {
+			if !aboutKeys(err) {
 				t.Fatal(err)
 			}
 			return

@@ -31,8 +31,8 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// Table is the table that Leaf keeps its counters in.
-const Table = "leaf_alloc"
+// table is the table that Leaf keeps its counters in.
+const table = "leaf_alloc"
 
 // A Row is a row of the table.
 type Row struct {
@@ -48,7 +48,7 @@ type Row struct {
 // text that is not a number, numbers out of bounds.
 func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
 	columns := []string{"biz_tag", "max_id", "step", "description", "UNIX_TIMESTAMP(update_time)"}
-	return foreign.List(ctx, db, "leaf", Table, "biz_tag", columns, func(r *foreign.Row) (row Row, ok bool) {
+	return foreign.List(ctx, db, "leaf", table, "biz_tag", columns, func(r *foreign.Row) (row Row, ok bool) {
 		if slices.Contains(except, r.Optional(0)) {
 			return row, false
 		}
@@ -79,7 +79,7 @@ type Source struct {
 // counter has reached the last id is [segment.ErrExhausted].
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant segment.Range, err error) {
 	var stands int64
-	counters := foreign.Counters{System: "leaf", Table: Table, Key: "biz_tag", Columns: []string{"max_id"}}
+	counters := foreign.Counters{System: "leaf", Table: table, Key: "biz_tag", Columns: []string{"max_id"}}
 	err = counters.Move(ctx, s.DB, s.Tags, name, ask.Step, func(r *foreign.Row) { stands = r.Whole(0, 0, math.MaxInt64) },
 		func(tag string) (foreign.Move, error) {
 			// The last id of all would have max_id pass 2^63.

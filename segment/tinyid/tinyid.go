@@ -32,8 +32,8 @@ import (
 
 // The tables that TinyId keeps counters and tokens in.
 const (
-	Table      = "tiny_id_info"
-	TokenTable = "tiny_id_token"
+	table      = "tiny_id_info"
+	tokenTable = "tiny_id_token"
 )
 
 // maxDelta is the greatest stride of a segment.
@@ -61,7 +61,7 @@ var columns = []string{"id", "biz_type", "begin_id", "max_id", "step", "delta", 
 // error names every mistake found: a missing table or column, NULL where a value is required,
 // text that is not a number, numbers out of bounds.
 func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
-	return foreign.List(ctx, db, "tinyid", Table, "biz_type", columns, func(r *foreign.Row) (row Row, ok bool) {
+	return foreign.List(ctx, db, "tinyid", table, "biz_type", columns, func(r *foreign.Row) (row Row, ok bool) {
 		if slices.Contains(except, r.Optional(1)) {
 			return row, false
 		}
@@ -88,7 +88,7 @@ type Token struct {
 // ReadTokens returns the tokens in the order in which they were made, without empty ones, which
 // TinyId never accepts. Errors are as those of Read, and repeat no token.
 func ReadTokens(ctx context.Context, db *sql.DB) ([]Token, error) {
-	return foreign.List(ctx, db, "tinyid", TokenTable, "id", []string{"id", "token", "biz_type"}, func(r *foreign.Row) (Token, bool) {
+	return foreign.List(ctx, db, "tinyid", tokenTable, "id", []string{"id", "token", "biz_type"}, func(r *foreign.Row) (Token, bool) {
 		r.Name(0)
 		token, of := r.Text(1), r.Text(2)
 		return Token{SHA256: sha256.Sum256([]byte(token)), Type: of}, token != ""
@@ -111,7 +111,7 @@ type Source struct {
 // counter has reached the last id is [segment.ErrExhausted].
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant segment.Range, err error) {
 	var row Row
-	counters := foreign.Counters{System: "tinyid", Table: Table, Key: "biz_type", Columns: columns}
+	counters := foreign.Counters{System: "tinyid", Table: table, Key: "biz_type", Columns: columns}
 	err = counters.Move(ctx, s.DB, s.Types, name, ask.Step, func(r *foreign.Row) { row = readRow(r) },
 		func(string) (move foreign.Move, err error) {
 			grant, move.To, err = row.grant(ask)

@@ -17,8 +17,6 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/cmd/firn/internal/takeover"
-	"github.com/firn-id/firn/segment/leaf"
-	"github.com/firn-id/firn/segment/tinyid"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -31,8 +29,8 @@ type system struct {
 }
 
 var (
-	leafSystem   = system{"leaf", "Leaf", leaf.Table, takeover.FromLeaf}
-	tinyidSystem = system{"tinyid", "TinyId", tinyid.Table + " and " + tinyid.TokenTable, takeover.FromTinyID}
+	leafSystem   = system{"leaf", "Leaf", "leaf_alloc", takeover.FromLeaf}
+	tinyidSystem = system{"tinyid", "TinyId", "tiny_id_info and tiny_id_token", takeover.FromTinyID}
 )
 
 func newImport() *cobra.Command {

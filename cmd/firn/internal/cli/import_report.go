@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/firn-id/firn/cmd/firn/internal/takeover"
-	"github.com/firn-id/firn/segment/tinyid"
 )
 
 // importReport is what import prints.
@@ -52,7 +51,7 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 		fmt.Fprintln(out, "This was a dry run: nothing was written.")
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(out, "Left out: %s of the tokens in %s, for a biz_type that was not imported.\n", thousands(int64(r.Skipped)), tinyid.TokenTable)
+		fmt.Fprintf(out, "Left out: %s of the tokens in tiny_id_token, for a biz_type that was not imported.\n", thousands(int64(r.Skipped)))
 	}
 	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node that continues to fetch passes the\nmargin. To run both at the same time, use the live source: see docs/import.md.\n", from.name)
 	if config != "" && !r.DryRun {

@@ -110,7 +110,7 @@ func writeWide(ctx context.Context, set settings.Namespace, n int64, p *printer)
 		}
 		if err := p.add(func(dst []byte) ([]byte, error) {
 			if prefix != nil {
-				return prefix.AppendBytes(dst, id), nil
+				return append(dst, prefix.Bytes(id)...), nil
 			}
 			return append(dst, text...), nil
 		}); err != nil {
@@ -141,7 +141,7 @@ func newAppender(set settings.Namespace, format string, layout firn.Layout) (app
 		if err != nil {
 			return nil, err
 		}
-		return func(dst []byte, id firn.ID) ([]byte, error) { return prefix.AppendID(dst, id), nil }, nil
+		return func(dst []byte, id firn.ID) ([]byte, error) { return append(dst, prefix.ID(id)...), nil }, nil
 	default:
 		w, err := newWriter(format, layout)
 		if err != nil {

@@ -14,20 +14,26 @@ import (
 	"github.com/firn-id/firn/segment/tinyid"
 )
 
+// The tables that have the counters.
+const (
+	leafTable   = "leaf_alloc"
+	tinyidTable = "tiny_id_info"
+)
+
 // FromLeaf reads Leaf's counters, except those named in except.
 func FromLeaf(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, []Token, error) {
 	rows, err := leaf.Read(ctx, db, except...)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := have(ctx, db, leaf.Table, "biz_tag", except); err != nil {
+	if err := have(ctx, db, leafTable, "biz_tag", except); err != nil {
 		return nil, nil, err
 	}
 	var list []Foreign
 	for _, r := range rows {
 		list = append(list, Foreign{Name: r.Tag, MaxID: r.MaxID, Next: int64(r.MaxID), Step: r.Step, Stripe: segment.Stripe{Stride: 1}})
 	}
-	return list, nil, empty(leaf.Table, len(list))
+	return list, nil, empty(leafTable, len(list))
 }
 
 // FromTinyID reads TinyId's counters and tokens, except the counters named in except.
@@ -36,7 +42,7 @@ func FromTinyID(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, [
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := have(ctx, db, tinyid.Table, "biz_type", except); err != nil {
+	if err := have(ctx, db, tinyidTable, "biz_type", except); err != nil {
 		return nil, nil, err
 	}
 	var list []Foreign
@@ -47,7 +53,7 @@ func FromTinyID(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, [
 		}
 		list = append(list, f)
 	}
-	if err := empty(tinyid.Table, len(list)); err != nil {
+	if err := empty(tinyidTable, len(list)); err != nil {
 		return nil, nil, err
 	}
 	read, err := tinyid.ReadTokens(ctx, db)
