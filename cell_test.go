@@ -24,7 +24,7 @@ func (s *scriptedTime) Sleep(_ context.Context, d time.Duration) error {
 func TestTheWordIsSealedUntilTheClockHasCaughtUp(t *testing.T) {
 	const back = 50 * time.Millisecond
 	for name, cfg := range map[string]Config{
-		"history": {Rollback: Rollback{History(1000)}},
+		"history": {Rollback: Rollback{History(1000, time.Second)}},
 		"ahead":   {Rollback: Rollback{RunAhead(1000)}},
 		"lead":    {Ahead: time.Second},
 	} {

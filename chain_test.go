@@ -13,7 +13,7 @@ import (
 // An error names the value and what is allowed.
 func TestAChainIsParsedOrRefusedWithTheReason(t *testing.T) {
 	const (
-		known = "wait [LIMIT [TRIES]], history [TICKS], ahead TICKS, switch and refuse are allowed"
+		known = "wait [LIMIT [TRIES]], history [TICKS [LIMIT]], ahead TICKS, switch and refuse are allowed"
 		tries = "is not a valid rollback policy: TRIES is a number from 1 to 1000, such as wait 500ms 2"
 		ticks = "is not a valid rollback policy: TICKS is a number from 1 to 1048576, such as history 2000"
 	)
@@ -30,12 +30,17 @@ func TestAChainIsParsedOrRefusedWithTheReason(t *testing.T) {
 		{"wait 1s x", "", `"wait 1s x" ` + tries},
 		{"wait x", "", `"wait x" is not a valid rollback policy: LIMIT is a duration, such as wait 500ms`},
 		{"wait 1s 1 1", "", `"wait 1s 1 1" is not a valid rollback policy: wait takes at most 2 settings; ` + known},
-		{"history 1", "history 1", ""},
-		{"history 1048576", "history 1048576", ""},
-		{"history 0", "", "history ticks 0 is out of range: 1 to 1048576 are allowed (rollback policy history 0)"},
+		{"history 1", "history 1 500ms", ""},
+		{"history 1 0s", "history 1 0s", ""},
+		{"history 1 1h", "history 1 1h0m0s", ""},
+		{"history 1 1h1ns", "", "history limit 1h0m0.000000001s is out of range: 0s to 1h are allowed (rollback policy history 1 1h0m0.000000001s)"},
+		{"history 1 -1ns", "", "history limit -1ns is out of range: 0s to 1h are allowed (rollback policy history 1 -1ns)"},
+		{"history 1048576", "history 1048576 500ms", ""},
+		{"history 0", "", "history ticks 0 is out of range: 1 to 1048576 are allowed (rollback policy history 0 500ms)"},
 		{"history 1048577", "", `"history 1048577" ` + ticks},
 		{"history x", "", `"history x" ` + ticks},
-		{"history 1 1", "", `"history 1 1" is not a valid rollback policy: history takes at most 1 settings; ` + known},
+		{"history 1 1", "", `"history 1 1" is not a valid rollback policy: LIMIT is a duration, such as history 2000 500ms`},
+		{"history 1 1s 1", "", `"history 1 1s 1" is not a valid rollback policy: history takes at most 2 settings; ` + known},
 		{"ahead 1", "ahead 1", ""},
 		{"ahead 9223372036854775807", "ahead 9223372036854775807", ""},
 		{"ahead 0", "", "ahead ticks 0 is out of range: 1 to 9223372036854775807 are allowed (rollback policy ahead 0)"},
@@ -69,8 +74,8 @@ func TestAChainMadeOfPoliciesIsCheckedAsWell(t *testing.T) {
 	}{
 		{firn.Wait(time.Hour, 1000), ""},
 		{firn.Wait(time.Hour, 1001), "wait tries 1001 is out of range: 1 to 1000 are allowed (rollback policy wait 1h0m0s 1001)"},
-		{firn.History(1 << 20), ""},
-		{firn.History(1<<20 + 1), "history ticks 1048577 is out of range: 1 to 1048576 are allowed (rollback policy history 1048577)"},
+		{firn.History(1<<20, time.Hour), ""},
+		{firn.History(1<<20+1, 0), "history ticks 1048577 is out of range: 1 to 1048576 are allowed (rollback policy history 1048577 0s)"},
 		{firn.RunAhead(1), ""},
 		{firn.Refuse(), ""},
 		{firn.Policy{}, `"" is not a valid rollback policy: make one with Refuse, Wait, History, RunAhead or SwitchWorker`},

@@ -38,7 +38,10 @@ type core struct {
 
 	seen   Tick  // the highest tick the clock has shown, -1 before the first
 	seenAt int64 // the clock reading of that tick, in Unix ns
-	drift  bool  // the policy ahead has issued ids that the clock has not caught up with
+	// The policy history lowers seen when it accepts an earlier time; these are the values before. peak is -1 without one.
+	peak   Tick
+	peakAt int64
+	drift  bool // the policy ahead has issued ids that the clock has not caught up with
 }
 
 type action uint8
@@ -56,6 +59,8 @@ type decision struct {
 	err   error  // actFail
 	until int64  // actWait: Unix ns, or never
 	tried bool   // actWait: the wait counts as a try of the policy wait
+	full  bool   // actWait: the wait counts towards the limit of the policy history
+	why   string // why a policy cannot serve, after its name
 	first uint64 // actIssue: the first position
 	count uint64 // actIssue: how many, at least 1
 
@@ -70,6 +75,7 @@ type decision struct {
 // again starts with the first policy again, since that one may be able to serve by then.
 type attempt struct {
 	tries    int
+	waited   time.Duration // under the policy history
 	switched bool
 	refusal  error // why the switch failed
 	why      string
@@ -103,6 +109,7 @@ func (c *core) reset(g Grant, ordered bool) {
 	}
 	if !ordered { // ids may sort before earlier ones, so earlier readings and ids no longer matter
 		c.behind, c.seen, c.seenAt, c.drift = 0, -1, 0, false
+		c.peak, c.peakAt = -1, 0
 	}
 	c.history.clear()
 }
@@ -189,7 +196,7 @@ func (c *core) step(now int64, n uint64, a *attempt) decision {
 	case tick < c.seen:
 		return c.rolledBack(now, tick, n, a)
 	}
-	return c.serve(now, tick, n)
+	return c.serve(now, tick, n, a)
 }
 
 // epochAhead returns the error for a clock that reads a time before the epoch.
@@ -214,9 +221,9 @@ func (c *core) ended() decision {
 }
 
 // serve decides when the clock has not gone back.
-func (c *core) serve(now int64, tick Tick, n uint64) decision {
+func (c *core) serve(now int64, tick Tick, n uint64, a *attempt) decision {
 	if c.history.kept() && tick < c.cur { // the policy ahead has moved past the clock
-		return c.goOn(now, tick, c.cur, n)
+		return c.goOn(now, tick, c.cur, n, a)
 	}
 	pos, cur := c.pos, c.cur
 	if c.history.kept() {
@@ -239,10 +246,16 @@ func (c *core) serve(now int64, tick Tick, n uint64) decision {
 	limit = min(limit, c.ceiling)
 	if pos >= limit {
 		if c.drift {
-			return c.goOn(now, tick, c.tickOf(pos), n)
+			return c.goOn(now, tick, c.tickOf(pos), n, a)
 		}
 		if c.high == 0 { // so that a step back is noticed even before the grant begins
 			c.seen, c.seenAt = tick, now
+		}
+		if c.back(tick) {
+			if d, ok := c.waitForUnused(now, tick, 0, a); ok {
+				return d
+			}
+			return c.rolledBack(now, tick, n, a)
 		}
 		return decision{act: actWait, until: c.reached(pos)}
 	}
@@ -306,7 +319,8 @@ func (c *core) highTick() Tick {
 	return c.tickOf(c.high - 1)
 }
 
-// rolledBack decides when the clock reads a tick below the highest it has shown.
+// rolledBack decides when the clock reads a tick below the highest it has shown, or one that
+// the policy history has accepted and that is used up.
 func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 	if c.ahead > 0 { // Ahead hides a small step back
 		pos := max(c.pos, c.floor)
@@ -326,17 +340,18 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 	for _, p := range c.chain {
 		switch p.kind {
 		case policyWait:
-			caughtUp := c.layout.nanos(c.seen)
+			caughtUp := c.layout.nanos(max(c.seen, c.peak))
 			if saturatingSub(caughtUp, now) <= int64(p.max) && a.tries < p.tries {
 				a.tries++
 				return decision{act: actWait, until: caughtUp, tried: true}
 			}
 			a.why = fmt.Sprintf("%s could not serve after %d tries", p, a.tries)
 		case policyHistory:
-			if d, ok := c.resume(now, tick, n); ok {
+			d, ok := c.resume(now, tick, n, a)
+			if ok {
 				return d
 			}
-			a.why = p.String() + " does not reach back that far"
+			a.why = p.String() + d.why
 		case policyAhead:
 			d, ok := c.countOn(tick, n)
 			if ok {
@@ -358,27 +373,86 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 	if fence.err != nil { // the fence, not the clock, prevents ids
 		return fence
 	}
+	last := c.seenAt
+	if c.back(c.seen) {
+		last = c.peakAt
+	}
 	return decision{err: &ClockBackError{
-		By: time.Duration(saturatingSub(c.seenAt, now)), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, c.seenAt).UTC(),
+		By: time.Duration(saturatingSub(last, now)), Now: time.Unix(0, now).UTC(), Last: time.Unix(0, last).UTC(),
 		Why: a.why, Switch: a.refusal,
 	}}
 }
 
-// resume accepts the clock's earlier time and continues in the unused part of
-// its tick, if the history knows that part.
-func (c *core) resume(now int64, tick Tick, n uint64) (decision, bool) {
+// back reports whether a tick is before the time from which the clock went back when the policy
+// history accepted that. Ticks up to that time may be used up, one after the other.
+func (c *core) back(tick Tick) bool { return tick < c.peak }
+
+// resume accepts the clock's earlier time and continues in the unused part of its tick, if the
+// history knows that part; or it waits for the next tick that has one. If it returns false, the
+// decision says why not.
+func (c *core) resume(now int64, tick Tick, n uint64, a *attempt) (decision, bool) {
+	beyond := decision{why: " does not reach back that far"}
 	if tick < 0 || c.startOf(tick) < c.floor {
-		return decision{}, false
+		return beyond, false
 	}
 	if tick != c.cur {
 		c.history.record(c.cur, c.pos) // it is recorded again when the tick is left
 		if _, _, known := c.history.lookup(tick, c.highTick()); !known {
-			return decision{}, false
+			return beyond, false
 		}
+	}
+	wait, ok := c.waitForUnused(now, tick, 0, a)
+	if !ok {
+		return wait, false
+	}
+	if c.seen > c.peak {
+		c.peak, c.peakAt = c.seen, c.seenAt
+	}
+	if high := c.highTick(); high > c.peak { // of the policy ahead
+		c.peak, c.peakAt = high, c.layout.nanos(high)
+	}
+	if tick != c.cur {
 		c.pos, c.cur = c.entry(tick), tick
 	}
 	c.seen, c.seenAt, c.drift = tick, now, false
-	return c.serve(now, tick, n), true
+	if wait.until > now {
+		return wait, true
+	}
+	return c.serve(now, tick, n, a), true
+}
+
+// waitForUnused waits until ids of the first tick from tick on that has an unused position may be
+// issued, ahead ticks before the clock shows it. It returns false if the limit of the policy history
+// does not allow that; then the decision says so.
+func (c *core) waitForUnused(now int64, tick, ahead Tick, a *attempt) (decision, bool) {
+	left := int64(c.chain.find(policyHistory).max - a.waited)
+	last, _ := c.layout.tickAt(saturatingAdd(now, left))
+	unused := c.unused(tick, last+ahead)
+	until := c.layout.nanos(unused - ahead)
+	if saturatingSub(until, now) > left {
+		return decision{why: ": the ticks from " + stamp(c.layout.Time(tick)) + " on are used up for longer than it waits"}, false
+	}
+	return decision{act: actWait, until: until, full: true}, true
+}
+
+// unused returns the first tick from a tick on that has a position which the grant allows and the
+// history knows as unused. If that is a tick after last, it may return an earlier one after last.
+func (c *core) unused(tick, last Tick) Tick {
+	high := c.highTick()
+	for tick = max(tick, c.tickOf(c.floor)); tick <= min(last, high); tick++ {
+		end := c.endOf(tick)
+		if tick == c.cur {
+			if c.pos < end {
+				break
+			}
+			continue
+		}
+		until, written, known := c.history.lookup(tick, high)
+		if known && (!written || until < end) {
+			break
+		}
+	}
+	return tick
 }
 
 // countOn ignores the clock and issues from the last position on, as far ahead of the
@@ -426,7 +500,7 @@ func (c *core) countOn(tick Tick, n uint64) (decision, bool) {
 
 // goOn counts on after the clock has caught up with its earlier readings, while ids are
 // still ahead of it. Next is the tick of the next id.
-func (c *core) goOn(now int64, tick, next Tick, n uint64) decision {
+func (c *core) goOn(now int64, tick, next Tick, n uint64, a *attempt) decision {
 	if max(c.pos, c.floor) >= c.ceiling {
 		return c.ended()
 	}
@@ -435,9 +509,16 @@ func (c *core) goOn(now int64, tick, next Tick, n uint64) decision {
 		return d
 	}
 	c.seen, c.seenAt = tick, now // so that another step back is noticed
-	if !ok {
-		d = c.waitToCountOn(tick, next)
+	switch {
+	case ok:
+		return d
+	case !c.back(tick):
+		return c.waitToCountOn(tick, next)
 	}
+	if d, ok = c.waitForUnused(now, next, c.chain.find(policyAhead).ticks, a); !ok {
+		return c.rolledBack(now, tick, n, a)
+	}
+	d.until = max(d.until, c.layout.nanos(tick+1)) // at the layout's end
 	return d
 }
 

@@ -76,6 +76,7 @@ type script struct {
 	core   core
 	call   attempt
 	random uint64
+	now    int64 // the latest reading
 }
 
 // play executes a line and returns the core's answer.
@@ -107,7 +108,8 @@ func (s *script) play(t *testing.T, words []string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer = s.decision(c.step(c.layout.epoch+int64(now), uint64(number(2)), &s.call))
+		s.now = c.layout.epoch + int64(now)
+		answer = s.decision(c.step(s.now, uint64(number(2)), &s.call))
 	case "refused":
 		s.call.refusal = errors.New(strings.Join(words[1:], " "))
 		return ""
@@ -174,6 +176,10 @@ func (s *script) decision(d decision) string {
 		}
 		return text
 	case actWait:
+		if d.full {
+			s.call.waited += time.Duration(d.until - s.now)
+			return fmt.Sprintf("waits until %s for an unused tick\n", s.moment(d.until))
+		}
 		return fmt.Sprintf("waits until %s, a try: %t\n", s.moment(d.until), d.tried)
 	case actSwitch:
 		return fmt.Sprintf("switches, from worker %d\n", c.worker)
@@ -195,6 +201,9 @@ func (s *script) state() string {
 	}
 	if c.history.kept() {
 		text += fmt.Sprintf(", in tick %d", c.cur)
+	}
+	if c.back(c.seen) {
+		text += fmt.Sprintf(", back from %d", c.peak)
 	}
 	if c.drift {
 		text += ", ahead of the clock"

@@ -25,7 +25,7 @@ func TestTheCoreRefusesToIssueOutsideItsGrant(t *testing.T) {
 }
 
 func TestATickUnknownToTheHistoryBeginsAboveAllUsedPositions(t *testing.T) {
-	c := core{layout: seconds, start: StartZero, high: 12<<3 + 5, history: newHistory(2)}
+	c := core{layout: seconds, start: StartZero, high: 12<<3 + 5, history: newHistory(1)}
 	if top := c.highTick(); top != 12 {
 		t.Errorf("the highest tick is %d", top)
 	}

@@ -83,7 +83,7 @@ func ExampleParseRollback() {
 	}
 	id, err := g.Next(context.Background())
 	fmt.Println(id > 0, err, rollback)
-	// Output: true <nil> wait 500ms 2, history 2000, refuse
+	// Output: true <nil> wait 500ms 2, history 2000 500ms, refuse
 }
 
 func ExampleLayout_Readable() {

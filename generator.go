@@ -268,7 +268,11 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 		case d.tried:
 			err = g.try(ctx, wait, d.until, c)
 		case d.act == actWait:
-			err = g.time.Sleep(ctx, min(wait, longestWait))
+			wait = min(wait, longestWait)
+			if d.full {
+				a.waited += wait
+			}
+			err = g.time.Sleep(ctx, wait)
 		case busy != nil:
 			err = g.await(ctx, busy)
 		case d.act == actSwitch:

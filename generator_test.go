@@ -512,7 +512,7 @@ func TestStopIsFinalAndReturnsTheLastTick(t *testing.T) {
 func TestConcurrentCallersShareNoID(t *testing.T) {
 	chains := map[string]firn.Rollback{
 		"wait":    {firn.Wait(time.Second, 10)},
-		"history": {firn.History(64), firn.RunAhead(1 << 34)},
+		"history": {firn.History(64, time.Second), firn.RunAhead(1 << 34)},
 		"ahead":   {firn.RunAhead(1 << 34)},
 		"switch":  {firn.SwitchWorker()},
 		"steady":  nil,

@@ -14,8 +14,9 @@ type used struct {
 	until uint64 // the position after the last one used in that tick
 }
 
-func newHistory(ticks Tick) history {
-	h := history{ring: make([]used, ticks)}
+// newHistory returns a history of the latest tick and of ticks before it.
+func newHistory(before Tick) history {
+	h := history{ring: make([]used, before+1)}
 	h.clear()
 	return h
 }

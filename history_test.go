@@ -24,7 +24,7 @@ var (
 func upTo(until uint64) answer { return answer{until, true, true} }
 
 func TestAHistoryKnowsTheLastTicksOnly(t *testing.T) {
-	h := newHistory(4)
+	h := newHistory(3)
 	h.record(9, 90)
 	h.record(10, 105)
 	h.record(12, 121)
@@ -51,10 +51,10 @@ func TestAHistoryKnowsTheLastTicksOnly(t *testing.T) {
 
 func TestAnEmptyHistoryReportsNoTickAsUsed(t *testing.T) {
 	for name, clear := range map[string]func(*history){
-		"new":     func(h *history) { *h = newHistory(3) },
+		"new":     func(h *history) { *h = newHistory(2) },
 		"cleared": func(h *history) { h.clear() },
 	} {
-		h := newHistory(3)
+		h := newHistory(2)
 		for tick := range Tick(3) {
 			h.record(tick, uint64(tick)*8+1)
 			if got := h.ask(tick, 2); got != upTo(uint64(tick)*8+1) {
@@ -72,7 +72,7 @@ func TestAnEmptyHistoryReportsNoTickAsUsed(t *testing.T) {
 
 // Tick -1 means that no tick is in use yet.
 func TestAHistoryRecordsNoTickBelowZero(t *testing.T) {
-	h := newHistory(1)
+	h := newHistory(0)
 	h.record(0, 5)
 	h.record(-1, 7)
 	if got := h.ask(0, 0); got != upTo(5) {
@@ -88,7 +88,7 @@ func TestAHistoryOfNoTicksKnowsNothing(t *testing.T) {
 			t.Errorf("kept: %t, tick %d: %+v", h.kept(), tick, got)
 		}
 	}
-	if h = newHistory(1); !h.kept() {
+	if h = newHistory(0); !h.kept() {
 		t.Error("a history of one tick reports that it keeps nothing")
 	}
 }

@@ -14,9 +14,9 @@ import (
 func TestAGrantReceivedWhileTheClockIsBackIsNotExceeded(t *testing.T) {
 	l := mustLayout("41/0/3/5,unit=1s")
 	for _, chain := range []firn.Rollback{
-		{firn.History(8), firn.RunAhead(500)},
-		{firn.RunAhead(500), firn.History(8)},
-		{firn.History(8)},
+		{firn.History(8, time.Second), firn.RunAhead(500)},
+		{firn.RunAhead(500), firn.History(8, time.Second)},
+		{firn.History(8, time.Second)},
 		{firn.RunAhead(500)},
 	} {
 		clock := newFakeTime()

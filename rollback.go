@@ -12,7 +12,7 @@ import (
 // [Refuse], [Wait], [History], [RunAhead] or [SwitchWorker].
 type Policy struct {
 	kind  policyKind
-	max   time.Duration // wait
+	max   time.Duration // wait, history: the limit of waiting
 	tries int           // wait
 	ticks Tick          // history, ahead
 }
@@ -35,9 +35,10 @@ type Rollback []Policy
 
 // The policies' defaults.
 const (
-	defaultWait    = 500 * time.Millisecond
-	defaultTries   = 2
-	defaultHistory = 2000
+	defaultWait        = 500 * time.Millisecond
+	defaultTries       = 2
+	defaultHistory     = 2000
+	defaultHistoryWait = 500 * time.Millisecond
 	// maxHistory bounds the memory of [History], which takes 16 bytes per tick.
 	maxHistory = 1 << 20
 )
@@ -53,11 +54,15 @@ func Wait(limit time.Duration, tries int) Policy {
 	return Policy{kind: policyWait, max: limit, tries: tries}
 }
 
-// History records how much of the sequence each of the last ticks has used, and continues
-// in the unused part of the tick to which the clock went back. Ids stay unique, but their
-// times go back with the clock: they are not in order across the step. It requires that
-// [Config.Ahead] is 0. [ParseRollback] has the default 2,000 ticks.
-func History(ticks int) Policy { return Policy{kind: policyHistory, ticks: Tick(ticks)} }
+// History records how much of the sequence is used in the latest tick and in the given number
+// of ticks before it, and continues in the unused part of the tick to which the clock went
+// back. Ids stay unique, but their times go back with the clock: they are not in order across
+// the step. If that tick is used up, a call waits for the next one that is not, as long as it
+// waits at most limit in total; otherwise later policies serve it. The limit is 0 to 1h. It requires
+// that [Config.Ahead] is 0. [ParseRollback] has the defaults 2,000 ticks and 500ms.
+func History(ticks int, limit time.Duration) Policy {
+	return Policy{kind: policyHistory, ticks: Tick(ticks), max: limit}
+}
 
 // RunAhead ignores the clock and counts on from the last tick, up to the given number of
 // ticks ahead of the clock, 8760h at most. Ids stay in order. Without a lease a restart waits that
@@ -76,7 +81,7 @@ func (p Policy) String() string {
 	case policyWait:
 		return fmt.Sprintf("wait %v %d", p.max, p.tries)
 	case policyHistory:
-		return fmt.Sprintf("history %d", p.ticks)
+		return fmt.Sprintf("history %d %v", p.ticks, p.max)
 	case policyAhead:
 		return fmt.Sprintf("ahead %d", p.ticks)
 	case policySwitch:
@@ -97,7 +102,7 @@ func (r Rollback) String() string {
 
 // ParseRollback reads a chain of policies separated by commas:
 //
-//	wait [LIMIT [TRIES]], history [TICKS], ahead TICKS, switch, refuse
+//	wait [LIMIT [TRIES]], history [TICKS [LIMIT]], ahead TICKS, switch, refuse
 //
 // as in "wait 500ms, history 2000, switch, refuse". The empty text is the
 // empty chain, which refuses. Errors match [ErrSyntax] or [ErrRange] and name
@@ -126,7 +131,7 @@ func ParseRollback(text string) (Rollback, error) {
 }
 
 func parsePolicy(text string) (Policy, error) {
-	const want = "wait [LIMIT [TRIES]], history [TICKS], ahead TICKS, switch and refuse are allowed"
+	const want = "wait [LIMIT [TRIES]], history [TICKS [LIMIT]], ahead TICKS, switch and refuse are allowed"
 	words := strings.Fields(text)
 	bad := func(reason string) (Policy, error) {
 		return Policy{}, NewSyntaxError("rollback policy", text, reason)
@@ -135,13 +140,13 @@ func parsePolicy(text string) (Policy, error) {
 		return bad(want)
 	}
 	name, args := words[0], words[1:]
-	most := map[string]int{"refuse": 0, "switch": 0, "wait": 2, "history": 1, "ahead": 1}
-	limit, known := most[name]
+	most := map[string]int{"refuse": 0, "switch": 0, "wait": 2, "history": 2, "ahead": 1}
+	settings, known := most[name]
 	if !known {
 		return bad(want)
 	}
-	if len(args) > limit {
-		return bad(fmt.Sprintf("%s takes at most %d settings; %s", name, limit, want))
+	if len(args) > settings {
+		return bad(fmt.Sprintf("%s takes at most %d settings; %s", name, settings, want))
 	}
 	number := func(i int, otherwise int64) (int64, error) {
 		if i >= len(args) {
@@ -149,16 +154,19 @@ func parsePolicy(text string) (Policy, error) {
 		}
 		return strconv.ParseInt(args[i], 10, 64)
 	}
+	limit := func(i int, otherwise time.Duration) (time.Duration, error) {
+		if i >= len(args) {
+			return otherwise, nil
+		}
+		return time.ParseDuration(args[i])
+	}
 	switch name {
 	case "refuse":
 		return Refuse(), nil
 	case "switch":
 		return SwitchWorker(), nil
 	case "wait":
-		d, err := defaultWait, error(nil)
-		if len(args) > 0 {
-			d, err = time.ParseDuration(args[0])
-		}
+		d, err := limit(0, defaultWait)
 		if err != nil {
 			return bad("LIMIT is a duration, such as wait 500ms")
 		}
@@ -172,7 +180,11 @@ func parsePolicy(text string) (Policy, error) {
 		if err != nil || n > maxHistory {
 			return bad(fmt.Sprintf("TICKS is a number from 1 to %d, such as history 2000", maxHistory))
 		}
-		return History(int(n)), nil
+		d, err := limit(1, defaultHistoryWait)
+		if err != nil {
+			return bad("LIMIT is a duration, such as history 2000 500ms")
+		}
+		return History(int(n), d), nil
 	default:
 		if len(args) == 0 {
 			return bad("TICKS is missing: write a number, such as ahead 1000")
@@ -185,7 +197,11 @@ func parsePolicy(text string) (Policy, error) {
 	}
 }
 
-const maxWaitTries = 1000
+const (
+	maxWaitTries = 1000
+	// maxPolicyWait bounds the limits of [Wait] and [History].
+	maxPolicyWait = time.Hour
+)
 
 // check returns all invalid settings of the chain.
 func (r Rollback) check() error {
@@ -199,7 +215,7 @@ func (r Rollback) check() error {
 				errs = append(errs, NewSyntaxError("rollback chain", r.String(), "refuse ends a chain: later policies are never tried"))
 			}
 		case policyWait:
-			if p.max <= 0 || p.max > time.Hour {
+			if p.max <= 0 || p.max > maxPolicyWait {
 				errs = append(errs, &RangeError{What: "wait", Value: p.max.String(), Min: "1ns", Max: "1h", Where: where})
 			}
 			if p.tries < 1 || p.tries > maxWaitTries {
@@ -208,6 +224,9 @@ func (r Rollback) check() error {
 		case policyHistory:
 			if p.ticks < 1 || p.ticks > maxHistory {
 				errs = append(errs, NewRangeError("history ticks", int64(p.ticks), 1, maxHistory, where))
+			}
+			if p.max < 0 || p.max > maxPolicyWait {
+				errs = append(errs, &RangeError{What: "history limit", Value: p.max.String(), Min: "0s", Max: "1h", Where: where})
 			}
 		case policyAhead:
 			if p.ticks < 1 {

@@ -191,6 +191,106 @@ func TestHistoryGoesBackWithTheClockAndReusesNothing(t *testing.T) {
 	}
 }
 
+// Callers use up each tick for 15 s, and then the clock goes back by that.
+func TestNoCallWaitsLongerForAFullHistoryThanItsLimit(t *testing.T) {
+	for chain, want := range map[string]struct {
+		slept  time.Duration
+		worker int64
+		err    error
+	}{
+		"history 2000":                      {0, 0, firn.ErrClockBack},
+		"history 2000, refuse":              {0, 0, firn.ErrClockBack},
+		"history 2000 14990ms, refuse":      {0, 0, firn.ErrClockBack},
+		"history 2000 15s":                  {15 * time.Second, 0, nil},
+		"history 2000, switch":              {0, 1, nil},
+		"history 2000, ahead 5000":          {0, 0, nil},
+		"wait 15s, history 2000":            {15 * time.Second, 0, nil},
+		"history 2000, wait 14s":            {0, 0, firn.ErrClockBack},
+		"history 2000, wait 15s 1, refuse":  {15 * time.Second, 0, nil},
+		"history 2000 0s, ahead 10, switch": {0, 1, nil},
+	} {
+		r := newRig(t, "39/0/16/3,unit=10ms", chain, firn.StartZero)
+		for range 1500 {
+			r.time.Pass(10 * time.Millisecond)
+			if err := r.take(8); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.time.Step(-15*time.Second + 10*time.Millisecond)
+		slept := r.time.Slept()
+		err := r.take(1)
+		worker := r.gen.State().Worker
+		if slept = r.time.Slept() - slept; !errors.Is(err, want.err) || slept > want.slept || slept < want.slept-20*time.Millisecond || worker != want.worker {
+			t.Errorf("%s: %v after %v, worker %d; not %+v", chain, err, slept, worker, want)
+		}
+	}
+}
+
+// A disturbed time source runs a function after each sleep.
+type disturbed struct {
+	*faketime.Time
+	after func()
+}
+
+func (d *disturbed) Sleep(ctx context.Context, t time.Duration) error {
+	err := d.Time.Sleep(ctx, t)
+	d.after()
+	return err
+}
+
+// The limit is for all waits of a call, also when other callers use up the ticks that it waits for.
+func TestTheLimitOfTheHistoryIsForAllWaitsOfACall(t *testing.T) {
+	clock := newFakeTime()
+	var g *firn.Generator
+	left := 0
+	g = newGenerator(t, firn.Config{
+		Layout: mustLayout("41/0/6/3,unit=1s"), Clock: firn.ClockWall, Rollback: parseChain(t, "history 20 4s"), Start: firn.StartZero,
+		Time: &disturbed{clock, func() {
+			if left > 0 { // another caller takes what the first waits for
+				left--
+				if _, err := g.Take(t.Context(), 8); err != nil {
+					t.Error(err)
+				}
+			}
+		}},
+	})
+	if _, err := g.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		clock.Pass(time.Second)
+		if _, err := g.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.Step(-8 * time.Second)
+	if _, err := g.Take(t.Context(), 8); err != nil {
+		t.Fatal(err)
+	}
+	slept := clock.Slept()
+	left = 8
+	_, err := g.Next(t.Context())
+	if slept = clock.Slept() - slept; !errors.Is(err, firn.ErrClockBack) || slept != 4*time.Second {
+		t.Errorf("%v after %v", err, slept)
+	}
+}
+
+func TestAHistoryReachesBackAsManyTicksAsItHas(t *testing.T) {
+	for by, want := range map[time.Duration]error{2000 * time.Millisecond: nil, 2001 * time.Millisecond: firn.ErrClockBack} {
+		r := newRig(t, "41/0/4/6", "history 2000", firn.StartZero)
+		for range 3000 {
+			r.time.Pass(time.Millisecond)
+			if err := r.take(1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.time.Step(-by)
+		if err := r.take(1); !errors.Is(err, want) {
+			t.Errorf("%v back: %v", by, err)
+		}
+	}
+}
+
 func TestAheadCountsOnWhileTheClockIsBack(t *testing.T) {
 	for _, by := range steps {
 		r := newRig(t, "41/0/4/3", "ahead 1000, refuse", firn.StartCarry)
@@ -410,7 +510,7 @@ func TestAnInvalidChainIsRefusedWithEveryMistake(t *testing.T) {
 	for _, cfg := range []firn.Config{
 		{Rollback: firn.Rollback{firn.Refuse()}},
 		{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}},
-		{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.History(10)}, Ahead: time.Second},
+		{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.History(10, time.Second)}, Ahead: time.Second},
 		{Clock: firn.ClockWall, Rollback: firn.Rollback{{}}},
 	} {
 		if _, err := firn.New(0, cfg); err == nil {
@@ -420,7 +520,7 @@ func TestAnInvalidChainIsRefusedWithEveryMistake(t *testing.T) {
 }
 
 func TestAPrintedChainIsParsedToTheSameChain(t *testing.T) {
-	const text = "wait 500ms 2, history 2000, ahead 7, switch, refuse"
+	const text = "wait 500ms 2, history 2000 500ms, ahead 7, switch, refuse"
 	r, err := firn.ParseRollback("wait, history, ahead 7, switch, refuse")
 	if err != nil || r.String() != text {
 		t.Errorf("%q, %v", r, err)

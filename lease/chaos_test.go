@@ -50,8 +50,8 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 		return []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied, storetest.FailLate, storetest.Refuse}[random.IntN(4)]
 	}
 	chains := []firn.Rollback{
-		nil, {firn.Refuse()}, {firn.SwitchWorker()}, {firn.History(64)}, {firn.RunAhead(500)},
-		{firn.Wait(50*time.Millisecond, 2), firn.History(2000), firn.SwitchWorker()},
+		nil, {firn.Refuse()}, {firn.SwitchWorker()}, {firn.History(64, time.Second)}, {firn.RunAhead(500)},
+		{firn.Wait(50*time.Millisecond, 2), firn.History(2000, time.Second), firn.SwitchWorker()},
 	}
 	// Ticks of a second make it likely that two want the same one.
 	l := layout([]string{"41/0/2/3", "41/0/2/3,unit=1s", "41/0/1/4,unit=1s"}[seed%3])

@@ -200,7 +200,7 @@ type twice struct{ Fixed }
 
 func TestAWorkerGrantedAgainAndAgainIsUsedOnce(t *testing.T) {
 	clock := newMachine()
-	cfg := Config{Generator: firn.Config{Time: clock, Clock: firn.ClockWall, Rollback: firn.Rollback{firn.History(64), firn.SwitchWorker()}}}
+	cfg := Config{Generator: firn.Config{Time: clock, Clock: firn.ClockWall, Rollback: firn.Rollback{firn.History(64, time.Second), firn.SwitchWorker()}}}
 	if _, err := Keep(context.Background(), Fixed(3), cfg); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("a fixed worker with the policy switch: %v", err)
 	}

@@ -30,17 +30,15 @@ func (l *life) bounds(c *lease.Config, p *plan) {
 		switch name, settings, _ := strings.Cut(policy.String(), " "); name {
 		case "wait":
 			scan(settings, &limit, &number)
-			d, err := time.ParseDuration(limit)
-			if err != nil {
-				panic(err) // the format of policies has changed
-			}
-			l.patience += time.Duration(number) * d
+			l.patience += time.Duration(number) * durationOf(limit)
 		case "switch":
 			l.patience += p.switchPatience()
 		case "ahead":
 			scan(settings, &number)
 			l.lead += time.Duration(number) * unit
 		case "history":
+			scan(settings, &number, &limit)
+			l.patience += durationOf(limit)
 			l.lag = true
 		}
 	}
@@ -54,6 +52,15 @@ func scan(settings string, into ...any) {
 	if _, err := fmt.Sscan(settings, into...); err != nil {
 		panic(err) // the format of policies has changed
 	}
+}
+
+// durationOf parses the limit of a policy.
+func durationOf(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err) // the format of policies has changed
+	}
+	return d
 }
 
 // A start is the time of a call, and the number of ids the process had made by then.
@@ -73,14 +80,10 @@ func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 	took := time.Duration(o.w.now - max(from.at, l.m.calm))
 	// Other callers of the process may have been faster: their ids were not available.
 	most += time.Duration(l.m.made-from.made) * o.w.plan.layout.Unit()
-	// A clock that was ahead may have led to a grant that begins ahead, within the tolerance. And the
-	// whole past that a history knows may be used up.
+	// A clock that was ahead may have led to a grant that begins ahead, within the tolerance.
 	if ahead := time.Duration(l.m.most - l.m.offset()); ahead > 0 {
 		p := &o.w.plan
-		if !l.lag {
-			ahead = min(ahead, 2*p.tolerance+2*p.serverSkew)
-		}
-		most += ahead + p.layout.Unit()
+		most += min(ahead, 2*p.tolerance+2*p.serverSkew) + p.layout.Unit()
 	}
 	if p := &o.w.plan; p.source != "" { // it compares no clocks, and the worker had other holders before
 		most += 2 * p.skew

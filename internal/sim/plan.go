@@ -49,7 +49,7 @@ type plan struct {
 
 	latency  time.Duration
 	patience time.Duration // how long a client waits for an answer
-	think    time.Duration // between calls for ids
+	think    time.Duration // between calls for ids; 0: every tick is used up
 	retry    time.Duration // between tries to join
 	slowLeg  time.Duration // of some processes' readings of the store's clock: one direction takes this long
 
@@ -126,7 +126,7 @@ func (p *plan) drawSettings(r *rand.Rand) {
 	p.clock = r.IntN(2) == 0
 	p.latency = pick(r, 300*time.Microsecond, 3*time.Millisecond, 30*time.Millisecond)
 	p.patience = pick(r, time.Second, 3*time.Second, 10*time.Second)
-	p.think = pick(r, 50*time.Millisecond, 300*time.Millisecond, 1500*time.Millisecond)
+	p.think = pick(r, 0, 50*time.Millisecond, 300*time.Millisecond, 1500*time.Millisecond)
 	p.drift = pick[int64](r, 0, 20, 500)
 	p.skew = pick(r, 100*time.Millisecond, p.tolerance/4)
 	p.lifeless = r.IntN(4) == 0

@@ -192,12 +192,12 @@ var chains = []firn.Rollback{
 	nil,
 	{firn.Refuse()},
 	{firn.Wait(500*time.Millisecond, 2)},
-	{firn.History(64)},
-	{firn.History(2000)},
+	{firn.History(64, 100*time.Millisecond)},
+	{firn.History(2000, 500*time.Millisecond)},
 	{firn.RunAhead(50)},
 	{firn.SwitchWorker()},
-	{firn.Wait(time.Second, 3), firn.History(64), firn.SwitchWorker(), firn.Refuse()},
-	{firn.History(8), firn.RunAhead(500)},
+	{firn.Wait(time.Second, 3), firn.History(64, 100*time.Millisecond), firn.SwitchWorker(), firn.Refuse()},
+	{firn.History(8, 0), firn.RunAhead(500)},
 	{firn.RunAhead(5), firn.Wait(30*time.Second, 2)},
 }
 

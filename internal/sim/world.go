@@ -165,11 +165,14 @@ func (w *world) settle() {
 	}
 }
 
+// restAtEnd is how long callers rest at least once the faults are over.
+const restAtEnd = 400 * time.Millisecond
+
 // think is how long callers rest between calls: longer once the faults are over, because only progress
 // is checked then.
 func (w *world) think() time.Duration {
 	if w.quiet {
-		return min(8*w.plan.think, 5*time.Second)
+		return min(max(8*w.plan.think, restAtEnd), 5*time.Second)
 	}
 	return w.plan.think
 }
