@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// opened reports whether callers may use the word without asking the core.
-func (g *Generator) opened() bool { return g.cell.Load().word.Load() < sealed }
+// isOpen reports whether callers may use the word without asking the core.
+func (g *Generator) isOpen() bool { return g.cell.Load().word.Load() < sealed }
 
 // scriptedTime is a clock that shows the time in at.
 type scriptedTime struct{ at time.Time }
@@ -47,21 +47,21 @@ func TestTheWordIsSealedUntilTheClockHasCaughtUp(t *testing.T) {
 				clock.at = clock.at.Add(time.Millisecond)
 				next()
 			}
-			if !g.opened() {
+			if !g.isOpen() {
 				t.Fatal("the word is sealed although the clock has not gone back")
 			}
 			front := clock.at
 			clock.at = clock.at.Add(-back)
 			for clock.at.Before(front) {
 				next()
-				if g.opened() {
+				if g.isOpen() {
 					t.Fatalf("the word is open with the clock %v behind what it showed", front.Sub(clock.at))
 				}
 				clock.at = clock.at.Add(time.Millisecond)
 			}
 			clock.at = clock.at.Add(time.Millisecond)
 			next()
-			if !g.opened() {
+			if !g.isOpen() {
 				t.Error("the word stays sealed after the clock has caught up")
 			}
 		})

@@ -106,6 +106,17 @@ type Config struct {
 	// ClockVirtual, where a positive Ahead makes the generator read the clock once per tick.
 	Ahead time.Duration
 
+	// Lag allows ids to carry times that are about so much behind the clock, so that most calls
+	// need not read it: it is read sixteen times in Lag, as long as ids are made at a steady
+	// rate, and a reading is used for no longer than Lag. This is no hard limit: a process that
+	// stands still in between (a busy machine, SIGSTOP, a suspended machine) may issue some ids of
+	// the old time when it continues. Order, fences and uniqueness do not depend on Lag. With
+	// ClockWall a step back of the clock is also noticed later by as much.
+	//
+	// From 100µs to 1s; 1ms is a good value. Time needs the method AfterFunc: see [TimeSource].
+	// Not for ClockVirtual, which reads no clock. Default: 0, each call reads the clock.
+	Lag time.Duration
+
 	// From is the time at which ClockVirtual starts. Default: the present.
 	From time.Time
 
@@ -146,6 +157,8 @@ type Grant struct {
 const (
 	defaultAhead = 10 * time.Millisecond
 	maxAhead     = 8760 * time.Hour
+	minLag       = 100 * time.Microsecond
+	maxLag       = time.Second
 )
 
 // check fills in defaults and reports all invalid settings at once.
@@ -175,6 +188,7 @@ func (cfg *Config) check() error {
 	if cfg.Ahead > maxAhead {
 		errs = append(errs, &RangeError{Field: "Ahead", What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: maxAhead.String()})
 	}
+	errs = append(errs, cfg.checkLag())
 	if cfg.StartBelow == 0 {
 		cfg.StartBelow = l.MaxSequence()/2 + 1
 	}
@@ -199,6 +213,23 @@ func (cfg *Config) check() error {
 		rollback("without other workers", "the policy switch needs Config.Switch, which a lease provides")
 	}
 	return errors.Join(errs...)
+}
+
+func (cfg *Config) checkLag() error {
+	_, ok := cfg.Time.(timers)
+	switch {
+	case cfg.Lag == 0:
+		return nil
+	case cfg.Clock == ClockVirtual:
+		return &SyntaxError{Field: "Lag", Reason: "a virtual clock has no lag: it reads no clock; remove the lag or choose clock steady or wall"}
+	case cfg.Lag < minLag || cfg.Lag > maxLag:
+		return &RangeError{
+			Field: "Lag", What: "lag", Value: cfg.Lag.String(), Min: minLag.String(), Max: maxLag.String(), Where: "or 0 to read the clock for each id",
+		}
+	case !ok:
+		return &SyntaxError{Field: "Lag", Reason: "a lag needs a Config.Time with the method AfterFunc(time.Duration, func())"}
+	}
+	return nil
 }
 
 // Lead returns how far ids may run ahead of the wall clock under cfg: Ahead, or its default, or

@@ -69,6 +69,8 @@ type decision struct {
 	open          bool
 	limit         uint64
 	opens, closes int64
+
+	recalls uint64 // actIssue: of the cell, as the generator has read it when this was decided
 }
 
 // An attempt counts how much of the rollback chain one call has used up. A call that asks

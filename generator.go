@@ -17,11 +17,13 @@ import (
 //
 // The usual call is one clock reading and one atomic addition to the next position. It
 // takes no lock. For everything else (a new tick, waiting, a clock that went back, the
-// fence) the call takes a lock and asks the core.
+// fence) the call takes a lock and asks the core. With [Config.Lag] most calls do not read
+// the clock.
 type Generator struct {
 	cell     atomic.Pointer[cell]
 	clock    ClockKind
 	system   bool // Time is SystemTime: read it without a call through the interface
+	unread   bool // the usual call reads no clock: with ClockVirtual, or Lag
 	time     TimeSource
 	switchTo func(ctx context.Context, from Tick) (Grant, error)
 	retired  func(old, next int64, last Tick)
@@ -30,6 +32,7 @@ type Generator struct {
 
 	mu        sync.Mutex // guards all below
 	core      core
+	pace      pace
 	steady    steady
 	alone     bool  // without a fence: only the wall clock separates it from the worker's other lives
 	highest   int64 // of a generator that is alone: the wall clock's latest reading,
@@ -57,7 +60,9 @@ type cell struct {
 	_    [56]byte
 
 	limit         atomic.Uint64
-	opens, closes atomic.Int64 // the word may be used at clock readings between these
+	opens, closes atomic.Int64 // the word may be used at clock readings between these, if calls read the clock
+
+	recalls atomic.Uint64 // how often the blocks of Locals were recalled
 	composer
 }
 
@@ -165,6 +170,9 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 		},
 	}
 	_, g.system = cfg.Time.(systemTime)
+	g.unread = cfg.Clock == ClockVirtual || cfg.Lag > 0
+	g.pace.lag, g.pace.lapse = int64(cfg.Lag), g.lapse
+	g.pace.timers, _ = cfg.Time.(timers) // checked if there is a Lag
 	if p := cfg.Rollback.find(policyHistory); p.kind != 0 {
 		g.core.history = newHistory(p.ticks)
 	}
@@ -179,13 +187,10 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 }
 
 // read returns the clock reading to compare with a cell's opens and closes: monotonic for
-// ClockSteady, Unix ns for ClockWall, 0 for ClockVirtual. It runs for every id, so it does
-// not check for overflow: past 2262 Unix ns wrap, which at worst lets callers use up
-// an open cell.
+// ClockSteady, Unix ns for ClockWall. It runs for every id, so it does not check for overflow:
+// past 2262 Unix ns wrap, which at worst lets callers use up an open cell.
 func (g *Generator) read() int64 {
 	switch {
-	case g.clock == ClockVirtual:
-		return 0
 	case g.clock == ClockWall && g.system:
 		return time.Now().UnixNano()
 	case g.clock == ClockWall:
@@ -207,10 +212,14 @@ func (g *Generator) read() int64 {
 // id is 0.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
 	c := g.cell.Load()
-	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
-		if p, _, ok := c.take(1); ok {
-			return c.id(p), nil
+	if !g.unread {
+		if now := g.read(); now >= c.closes.Load() || now < c.opens.Load() {
+			return g.nextSlowly(ctx)
 		}
+	}
+	composer := c.composer // read before the addition, which would delay it
+	if p, _, ok := c.take(1); ok {
+		return composer.id(p), nil
 	}
 	return g.nextSlowly(ctx)
 }
@@ -224,8 +233,9 @@ func (g *Generator) nextSlowly(ctx context.Context) (ID, error) {
 }
 
 // Take returns up to n ids at once, as a run: n of them if the sequence, Ahead and the
-// fence allow that now, otherwise fewer; at least one and at most 1<<30. It usually costs
-// one atomic operation, however large n is. Errors are those of Next, and a *[RangeError]
+// fence allow that now, otherwise fewer; at least one and at most 1<<30. With [Config.Lag] it
+// may also be fewer because the clock must be read first. It usually costs one atomic operation,
+// however large n is. Errors are those of Next, and a *[RangeError]
 // for n below 1.
 func (g *Generator) Take(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
@@ -233,10 +243,13 @@ func (g *Generator) Take(ctx context.Context, n int) (Run, error) {
 	}
 	count := uint64(min(n, maxTake))
 	c := g.cell.Load()
-	if now := g.read(); now < c.closes.Load() && now >= c.opens.Load() {
-		if p, got, ok := c.take(count); ok {
-			return Run{first: p, count: got, composer: c.composer}, nil
+	if !g.unread {
+		if now := g.read(); now >= c.closes.Load() || now < c.opens.Load() {
+			return g.takeSlowly(ctx, count)
 		}
+	}
+	if p, got, ok := c.take(count); ok {
+		return Run{first: p, count: got, composer: c.composer}, nil
 	}
 	return g.takeSlowly(ctx, count)
 }
@@ -256,15 +269,23 @@ func (g *Generator) Fill(ctx context.Context, ids []ID) (int, error) {
 	return filled, nil
 }
 
-// takeSlowly asks the core, and waits or switches workers as the core decides.
 func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
+	c, d, err := g.ask(ctx, n)
+	if err != nil {
+		return Run{}, err
+	}
+	return Run{first: d.first, count: d.count, composer: c.composer}, nil
+}
+
+// ask asks the core until it issues positions, and waits or switches workers as the core decides.
+func (g *Generator) ask(ctx context.Context, n uint64) (*cell, decision, error) {
 	var a attempt
 	for {
 		c, d, wait, busy := g.decide(n, &a)
 		var err error
 		switch {
 		case d.act == actIssue:
-			return Run{first: d.first, count: d.count, composer: c.composer}, nil
+			return c, d, nil
 		case d.tried:
 			err = g.try(ctx, wait, d.until, c)
 		case d.act == actWait:
@@ -283,7 +304,7 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 			err = d.err
 		}
 		if err != nil {
-			return Run{}, err
+			return nil, decision{}, err
 		}
 	}
 }
@@ -333,6 +354,11 @@ func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c = g.cell.Load()
+	if g.pace.lag > 0 { // another caller may have read the clock and opened the word meanwhile
+		if p, got, ok := c.take(n); ok {
+			return c, decision{act: actIssue, first: p, count: got, recalls: c.recalls.Load()}, 0, nil
+		}
+	}
 	g.collect(c)
 	if g.closed {
 		return c, decision{err: ErrClosed}, 0, nil
@@ -341,6 +367,14 @@ func (g *Generator) decide(n uint64, a *attempt) (c *cell, d decision, wait time
 	d = g.core.step(now, n, a)
 	switch d.act {
 	case actIssue:
+		if g.pace.lag > 0 {
+			g.pace.taken += d.count
+			g.pace.advance(now)
+			if d.count > 1 { // perhaps a block of a Local
+				g.pace.arm()
+			}
+		}
+		d.recalls = c.recalls.Load()
 		g.publish(c, d)
 	case actWait:
 		wait = time.Duration(saturatingSub(d.until, now))
@@ -421,7 +455,15 @@ func (g *Generator) collect(c *cell) {
 	if word := c.word.Swap(sealed); word < sealed {
 		g.core.pos = min(word, c.limit.Load())
 		g.core.high = max(g.core.high, g.core.pos)
+		g.pace.taken += g.core.pos - g.pace.from
 	}
+}
+
+// revoke takes back the word and the blocks of Locals, so that no caller issues an id without the core.
+func (g *Generator) revoke() {
+	c := g.cell.Load()
+	g.collect(c)
+	c.recalls.Add(1)
 }
 
 // publish opens the word, so that callers need not ask the core, unless that would break
@@ -430,11 +472,19 @@ func (g *Generator) publish(c *cell, d decision) {
 	if !d.open || g.core.pos < g.core.high || d.limit < c.limit.Load() {
 		return
 	}
-	opens, closes := d.opens, d.closes
-	if g.clock == ClockSteady {
+	limit, opens, closes := d.limit, d.opens, d.closes
+	switch {
+	case g.pace.lag > 0:
+		limit = max(min(limit, g.core.pos+g.pace.mark), c.limit.Load()) // never lower than it was: see cell
+		if g.core.pos >= limit {
+			return
+		}
+		g.pace.from = g.core.pos
+		g.pace.arm()
+	case g.clock == ClockSteady:
 		opens, closes = math.MinInt64, min(g.steady.when(closes), g.steady.next)
 	}
-	c.limit.Store(d.limit)
+	c.limit.Store(limit)
 	c.opens.Store(opens)
 	c.closes.Store(closes)
 	c.word.Store(g.core.pos)
@@ -485,7 +535,7 @@ func (g *Generator) switched(grant Grant, err error, a *attempt) {
 }
 
 func (g *Generator) replace(grant Grant, ordered bool) {
-	g.collect(g.cell.Load())
+	g.revoke()
 	worker, last := g.core.worker, g.core.last()
 	g.install(grant, ordered)
 	if g.retired != nil {
@@ -540,7 +590,7 @@ func (g *Generator) Halt(worker int64) bool {
 	if g.closed || worker != g.core.worker {
 		return false
 	}
-	g.collect(g.cell.Load())
+	g.revoke()
 	g.core.floor = g.core.ceiling // which leaves no position to issue
 	g.halted = true
 	return true
@@ -552,7 +602,7 @@ func (g *Generator) Halt(worker int64) bool {
 func (g *Generator) Stop() (worker int64, last Tick) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.collect(g.cell.Load())
+	g.revoke()
 	g.closed = true
 	return g.core.worker, g.core.last()
 }

@@ -15,8 +15,11 @@ import (
 // generator with any clock and chain. It checks that every id is new, is within a grant of
 // its worker and, where order is promised, is greater than all earlier ids.
 func FuzzGenerator(f *testing.F) {
-	for which := range uint8(40) {
-		f.Add([]byte{0, 7, 1, 30, 9, 40, 3, 200, 10, 1, 0, 2, 8, 60, 3, 20, 2, 50, 10, 2, 11, 0, 1, 9, 4, 200, 10, 5, 9, 90, 0, 3}, which)
+	for which := range uint8(80) {
+		if which >= 40 { // with a lag
+			which += 128
+		}
+		f.Add([]byte{0, 7, 1, 30, 9, 40, 3, 200, 10, 1, 12, 90, 0, 2, 8, 60, 3, 20, 2, 50, 10, 2, 11, 0, 1, 9, 4, 200, 10, 5, 9, 90, 0, 3}, which)
 	}
 	f.Fuzz(func(t *testing.T, script []byte, which uint8) {
 		s := newScripted(t, which)
@@ -35,6 +38,8 @@ type scripted struct {
 	grants  map[int64][]firn.Grant
 	seen    map[firn.ID]bool
 	last    firn.ID
+	local   *firn.Local
+	own     firn.ID // the local's last
 	ordered bool
 	worker  int64
 	through firn.Tick
@@ -72,11 +77,14 @@ func newScripted(t *testing.T, which uint8) *scripted {
 		cfg.Clock, cfg.Rollback = firn.ClockWall, rollback
 		s.ordered = int(which)%len(chains) < len(ordered)
 	}
+	if which >= 128 && cfg.Clock != firn.ClockVirtual {
+		cfg.Lag = time.Duration(which-127) * time.Millisecond
+	}
 	gen, err := firn.NewLeased(cfg, s.grant(s.now()-1, 50))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.gen = gen
+	s.gen, s.local, s.own = gen, gen.Local(), -1
 	return s
 }
 
@@ -100,7 +108,7 @@ func (s *scripted) grant(after firn.Tick, ticks int64) firn.Grant {
 // do is one step. Clock steps are limited to an hour, since catching up takes 16 times as long.
 func (s *scripted) do(what byte, arg int64) {
 	unit := s.layout.Unit()
-	switch what % 12 {
+	switch what % 13 {
 	case 0, 1:
 		s.next(func() ([]firn.ID, error) { id, err := s.gen.Next(context.Background()); return []firn.ID{id}, err })
 	case 2:
@@ -133,6 +141,21 @@ func (s *scripted) do(what byte, arg int64) {
 		}
 	case 11:
 		s.gen.Now()
+	case 12:
+		last := s.last
+		s.last = s.own // ids of others may be greater
+		s.next(func() (ids []firn.ID, err error) {
+			for range arg {
+				id, err := s.local.Next(context.Background())
+				if err != nil {
+					return ids, err
+				}
+				ids = append(ids, id)
+			}
+			return ids, nil
+		})
+		s.own = s.last
+		s.last = max(s.last, last)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -511,23 +512,28 @@ func TestStopIsFinalAndReturnsTheLastTick(t *testing.T) {
 // that steps back and forth.
 func TestConcurrentCallersShareNoID(t *testing.T) {
 	chains := map[string]firn.Rollback{
-		"wait":    {firn.Wait(time.Second, 10)},
-		"history": {firn.History(64, time.Second), firn.RunAhead(1 << 34)},
-		"ahead":   {firn.RunAhead(1 << 34)},
-		"switch":  {firn.SwitchWorker()},
-		"steady":  nil,
+		"wait":               {firn.Wait(time.Second, 10)},
+		"history":            {firn.History(64, time.Second), firn.RunAhead(1 << 34)},
+		"ahead":              {firn.RunAhead(1 << 34)},
+		"switch":             {firn.SwitchWorker()},
+		"steady":             nil,
+		"lag":                nil,
+		"history with a lag": {firn.History(64, time.Second), firn.RunAhead(1 << 34)},
 	}
 	for name, chain := range chains {
-		t.Run(name, func(t *testing.T) { shareNoID(t, chain) })
+		t.Run(name, func(t *testing.T) { shareNoID(t, chain, strings.HasSuffix(name, "lag")) })
 	}
 }
 
-func shareNoID(t *testing.T, chain firn.Rollback) {
+func shareNoID(t *testing.T, chain firn.Rollback, lag bool) {
 	clock := newFakeTime()
 	l := mustLayout("41/0/12/3")
 	cfg := firn.Config{Layout: l, Time: clock, Rollback: chain}
 	if chain != nil {
 		cfg.Clock = firn.ClockWall
+	}
+	if lag {
+		cfg.Lag = time.Millisecond
 	}
 	now, err := l.Tick(noon)
 	if err != nil {
@@ -612,7 +618,12 @@ func shareNoID(t *testing.T, chain firn.Rollback) {
 }
 
 func TestAReceivedIDIsBelowEveryLaterOne(t *testing.T) {
-	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/5")})
+	receiveInOrder(t, 0)
+	receiveInOrder(t, 100*time.Microsecond)
+}
+
+func receiveInOrder(t *testing.T, lag time.Duration) {
+	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/5"), Lag: lag})
 	var received atomic.Int64
 	var group sync.WaitGroup
 	for range 4 {
@@ -634,11 +645,15 @@ func TestAReceivedIDIsBelowEveryLaterOne(t *testing.T) {
 
 func TestNextDoesNotAllocate(t *testing.T) {
 	g := newGenerator(t, firn.Config{})
+	lagging := newGenerator(t, firn.Config{Lag: time.Second})
+	local := lagging.Local()
 	ids := make([]firn.ID, 64)
 	for name, f := range map[string]func(){
-		"Next": func() { _, _ = g.Next(t.Context()) },
-		"Fill": func() { _, _ = g.Fill(context.Background(), ids) },
-		"Take": func() { _, _ = g.Take(context.Background(), 64) },
+		"Next":            func() { _, _ = g.Next(t.Context()) },
+		"Next with a lag": func() { _, _ = lagging.Next(t.Context()) },
+		"Local":           func() { _, _ = local.Next(t.Context()) },
+		"Fill":            func() { _, _ = g.Fill(context.Background(), ids) },
+		"Take":            func() { _, _ = g.Take(context.Background(), 64) },
 	} {
 		if n := testing.AllocsPerRun(10_000, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)

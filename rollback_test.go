@@ -26,15 +26,15 @@ type rig struct {
 
 func newRig(t *testing.T, layout, chain string, start firn.SequenceStart) *rig {
 	t.Helper()
-	return newRigOf(t, layout, chain, start, rand.New(rand.NewPCG(1, 7)))
+	return newRigOf(t, layout, chain, start, rand.New(rand.NewPCG(1, 7)), 0)
 }
 
-func newRigOf(t *testing.T, layout, chain string, start firn.SequenceStart, random *rand.Rand) *rig {
+func newRigOf(t *testing.T, layout, chain string, start firn.SequenceStart, random *rand.Rand, lag time.Duration) *rig {
 	t.Helper()
 	r := &rig{t: t, random: random, time: newFakeTime(), layout: mustLayout(layout), seen: map[firn.ID]bool{}}
 	var err error
 	r.gen, err = firn.New(0, firn.Config{
-		Layout: r.layout, Clock: firn.ClockWall, Rollback: parseChain(t, chain), Start: start, Random: random.Uint64, Time: sleeping{r.time, t},
+		Layout: r.layout, Clock: firn.ClockWall, Rollback: parseChain(t, chain), Start: start, Random: random.Uint64, Time: sleeping{r.time, t}, Lag: lag,
 		Switch: func(_ context.Context, from firn.Tick) (firn.Grant, error) {
 			if r.workers == r.layout.MaxWorker() {
 				return firn.Grant{}, errors.New("no worker left")
@@ -440,7 +440,7 @@ func TestNoHistoryOfTheClockMakesADuplicate(t *testing.T) {
 }
 
 func playHistory(t *testing.T, chain string, start firn.SequenceStart, random *rand.Rand, seed uint64) {
-	r := newRigOf(t, "41/0/6/3", chain, start, random)
+	r := newRigOf(t, "41/0/6/3", chain, start, random, time.Duration(seed%2)*time.Second)
 	keepsOrder := false
 	for _, c := range ordered {
 		keepsOrder = keepsOrder || c == chain
@@ -474,7 +474,7 @@ func FuzzClockHistory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script []byte, which uint8) {
 		all := append(append([]string{}, ordered...), unordered...)
 		random := rand.New(rand.NewPCG(uint64(len(script)), uint64(which)))
-		r := newRigOf(t, "41/0/6/3", all[int(which)%len(all)], firn.SequenceStart(which%3), random)
+		r := newRigOf(t, "41/0/6/3", all[int(which)%len(all)], firn.SequenceStart(which%3), random, time.Duration(which/128)*time.Second)
 		if len(script) > 500 {
 			script = script[:500]
 		}

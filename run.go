@@ -1,6 +1,9 @@
 package firn
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // A Run is a set of ids of one worker, in increasing order, as [Generator.Take] returns
 // them. It is a small value that computes its ids when they are read; copies are
@@ -35,9 +38,9 @@ func (r Run) All() iter.Seq[ID] {
 
 // AppendTo appends the ids to dst in order.
 func (r Run) AppendTo(dst []ID) []ID {
-	for i := range r.count {
-		dst = append(dst, r.id(r.first+i))
-	}
+	n := len(dst)
+	dst = slices.Grow(dst, r.Len())[:n+r.Len()]
+	r.write(dst[n:])
 	return dst
 }
 
@@ -66,7 +69,7 @@ func (r Run) Stretches() iter.Seq[Stretch] {
 // stretch returns the ids from index i on that have the tick of the id at i.
 func (r *Run) stretch(i uint64) Stretch {
 	position := r.first + i
-	n := min(r.count-i, r.seqMask-position&r.seqMask+1)
+	n := min(r.count-i, r.seqMask()-position&r.seqMask()+1)
 	return Stretch{First: r.id(position), Count: int(n), Stride: ID(1) << (r.seqShift & 63)}
 }
 

@@ -8,6 +8,9 @@ import (
 
 // A TimeSource provides the clocks and the sleep of generators and leases. Tests and
 // simulations replace it. Implementations must be safe for concurrent use.
+//
+// For [Config.Lag] it must have one more method: AfterFunc(d time.Duration, f func()) calls f in a
+// goroutine of its own when d of monotonic time has passed, as [time.AfterFunc] does.
 type TimeSource interface {
 	// Wall returns the wall clock's time, which may jump in both directions.
 	Wall() time.Time
@@ -45,6 +48,8 @@ type systemTime struct{}
 
 func (systemTime) Wall() time.Time          { return time.Now() }
 func (systemTime) Monotonic() time.Duration { return time.Since(started) }
+
+func (systemTime) AfterFunc(d time.Duration, f func()) { time.AfterFunc(d, f) }
 
 func (systemTime) Sleep(ctx context.Context, d time.Duration) error {
 	if ctx.Done() == nil {

@@ -69,7 +69,7 @@ func TestACallTakesTheNextIDFromTheWord(t *testing.T) {
 					t.Errorf("%s, %v: %+v, %v", name, clock, p, err)
 				}
 			}
-			if g.core.pos != known || !g.opened() {
+			if g.core.pos != known || !g.isOpen() {
 				t.Errorf("%s, %v: the core was asked", name, clock)
 			}
 		}

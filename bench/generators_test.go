@@ -87,6 +87,8 @@ func BenchmarkFirn(b *testing.B) {
 	both(b, "wall-wide", nextOf(generator(b, wide, firn.Config{Clock: firn.ClockWall})))
 	both(b, "virtual-wide", nextOf(generator(b, wide, firn.Config{Clock: firn.ClockVirtual})))
 	both(b, "steady-default", nextOf(generator(b, "firn", firn.Config{})))
+	both(b, "lag-wide", nextOf(generator(b, wide, firn.Config{Lag: time.Millisecond})))
+	both(b, "lag-default", nextOf(generator(b, "firn", firn.Config{Lag: time.Millisecond})))
 	b.Run("fill-1024", func(b *testing.B) {
 		g, ids := generator(b, wide, firn.Config{}), make([]firn.ID, 1024)
 		b.ReportAllocs()

@@ -3,6 +3,8 @@
 // of the repository.
 //
 //	go run ./bench/report             # Firn's generator and others
+//	go run ./bench/report next        # single calls of Firn's generator, in short slices, for a busy machine
+//	go run ./bench/report lag         # how late the times in ids are, with and without a lag
 //	go run ./bench/report segments    # segments under full demand, on real stores
 package main
 
@@ -29,10 +31,14 @@ func run(args []string) error {
 	switch {
 	case len(args) == 0:
 		return generators()
+	case len(args) == 1 && args[0] == "next":
+		return next()
+	case len(args) == 1 && args[0] == "lag":
+		return lags()
 	case len(args) == 1 && args[0] == "segments":
 		return segments()
 	default:
-		return fmt.Errorf("%q: write no argument, for the generators, or segments", args)
+		return fmt.Errorf("%q: write no argument, for the generators, or next, lag or segments", args)
 	}
 }
 

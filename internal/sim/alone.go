@@ -40,7 +40,7 @@ func (a *alone) run(l *life) {
 	for !l.asked {
 		for range 1 + w.choices.IntN(6) {
 			w.steps++
-			w.running.loose = cfg.Generator.Clock != firn.ClockVirtual // which is read under the lock
+			w.running.loose = !l.unread
 			from := m.start()
 			id, err := gen.Next(context.Background())
 			w.running.loose = false
@@ -80,6 +80,7 @@ func (a *alone) settings(l *life) lease.Config {
 		g.Ahead = g.Lead() // an earlier life on a steady clock had no more
 		g.Clock = pick(r, firn.ClockWall, firn.ClockVirtual)
 	}
+	l.drawLag(g)
 	l.bounds(&c, p)
 	l.lead += g.Lead() + p.layout.Unit() // it begins above everything an earlier life can have reached
 	if l.patience > 0 {

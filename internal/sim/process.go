@@ -34,6 +34,7 @@ type life struct {
 	asked   bool // asked to leave
 	left    chan struct{}
 	kept    *lease.Lease // nil until it has a lease
+	locals  []*local
 	pinned  bool
 	refused error // why its latest request for a worker failed
 	last    error // the latest error of a call for ids, nil after one that succeeded
@@ -45,6 +46,7 @@ type life struct {
 	grants     map[int64][]interval // by worker; nil: there are no grants
 	virtual    bool                 // its clock is virtual
 	steady     bool
+	unread     bool    // calls read no clock, or read it under the lock
 	ordered    bool    // later ids are greater
 	most       firn.ID // the greatest returned
 
@@ -169,6 +171,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 		g.Clock, l.virtual = firn.ClockVirtual, true
 		g.Ahead = pick(r, 0, time.Second)
 	}
+	l.drawLag(g)
 	switch {
 	case p.regime != Reasserted || p.look == 0:
 	case r.IntN(8) == 0 && !w.quiet:
@@ -185,6 +188,21 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	}
 	l.bounds(&c, p)
 	return c
+}
+
+// drawLag draws how far ids may lag behind the clock.
+func (l *life) drawLag(g *firn.Config) {
+	if g.Clock != firn.ClockVirtual {
+		g.Lag = pick(stream(l.m.w.Seed+l.m.w.plan.again, streamLag<<32|l.serial), 0, 0, time.Millisecond, time.Second)
+	}
+	l.unread = g.Clock == firn.ClockVirtual || g.Lag > 0
+}
+
+// A local is a caller's [firn.Local].
+type local struct {
+	*firn.Local
+	most firn.ID // the greatest returned
+	busy bool    // its caller is within a call
 }
 
 // chains are the policies for a wall clock that goes back, each alone and some combined.
@@ -301,12 +319,22 @@ func (f *firnProcess) close(l *life) {
 	if _, err := l.kept.Next(ctx); !errors.Is(err, firn.ErrClosed) {
 		w.oracle.find("order", f.m, "Next after Close: %v", err)
 	}
+	for _, local := range l.locals {
+		if local.busy {
+			continue
+		}
+		if _, err := local.Next(ctx); !errors.Is(err, firn.ErrClosed) {
+			w.oracle.find("order", f.m, "Next of a Local after Close: %v", err)
+		}
+	}
 }
 
 // call requests ids like a program's callers, until it is time to leave.
 func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[firn.ID]) {
 	w := f.m.w
 	var ids [16]firn.ID
+	own := &local{Local: kept.Generator().Local(), most: -1}
+	l.locals = append(l.locals, own)
 	for !l.asked {
 		for range 1 + w.choices.IntN(6) {
 			if l.asked {
@@ -315,8 +343,12 @@ func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[f
 			w.steps++
 			n := w.choices.IntN(8)
 			// The first clock reading of these calls happens without a lock.
-			w.running.loose = n < 7 && !l.virtual
-			f.ask(l, kept, buffer, n, ids[:])
+			w.running.loose = n < 7 && !l.unread
+			if n == 3 {
+				f.askLocal(l, own)
+			} else {
+				f.ask(l, kept, buffer, n, ids[:])
+			}
 			w.running.loose = false
 		}
 		f.m.rest(l, seldom(w.choices, w.think()))
@@ -357,6 +389,22 @@ func (f *firnProcess) ask(l *life, kept *lease.Lease, buffer *prefetch.Buffer[fi
 		f.got(l, before, nil, ids[:n]...)
 		f.failed(l, err)
 		w.oracle.waited(l, "Fill", from, time.Second+slack)
+	}
+}
+
+// askLocal takes some ids from a caller's Local. They increase, but may be smaller than those of other callers.
+func (f *firnProcess) askLocal(l *life, own *local) {
+	for range 1 + f.m.w.choices.IntN(24) {
+		from := f.m.start()
+		own.busy = true
+		id, err := own.Next(context.Background())
+		own.busy = false
+		f.got(l, own.most, err, id)
+		f.m.w.oracle.waited(l, "Next of a Local", from, l.patience)
+		if err != nil {
+			return
+		}
+		own.most = id
 	}
 }
 

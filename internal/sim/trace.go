@@ -80,5 +80,5 @@ func (c *config) String() string {
 	if c.Pinned != nil {
 		pinned = fmt.Sprintf(", pinned to worker %d, ahead: %v", *c.Pinned, c.PinnedAhead)
 	}
-	return fmt.Sprintf("clock %v, rollback [%v], ahead %v, start %v%s", g.Clock, g.Rollback, g.Ahead, g.Start, pinned)
+	return fmt.Sprintf("clock %v, rollback [%v], ahead %v, lag %v, start %v%s", g.Clock, g.Rollback, g.Ahead, g.Lag, g.Start, pinned)
 }

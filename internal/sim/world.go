@@ -48,6 +48,7 @@ const (
 	streamServers
 	streamChange
 	streamCorpus
+	streamLag
 )
 
 func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }

@@ -142,7 +142,15 @@ var mutants = []mutant{
 	},
 	{
 		name: "ids go on after the end", regime: sim.Durable,
-		edits: []edit{{"generator.go", "	g.collect(g.cell.Load())\n	g.closed = true\n", "	g.closed = true\n"}},
+		edits: []edit{{"generator.go", "	g.revoke()\n	g.closed = true\n", "	g.closed = true\n"}},
+	},
+	{
+		name: "a Local issues the rest of a block that was recalled", regime: sim.Durable,
+		edits: []edit{{"local.go", "l.left > 0 && l.recalls == l.cell.recalls.Load() {", "l.left > 0 {"}},
+	},
+	{
+		name: "a change of workers recalls no blocks", regime: sim.Durable,
+		edits: []edit{{"generator.go", "	c.recalls.Add(1)\n", ""}},
 	},
 	{
 		name: "what callers took from the word is forgotten", regime: sim.Durable,

@@ -13,6 +13,13 @@ type Time struct {
 	mono  time.Duration
 	wall  time.Time
 	slept time.Duration
+	later []timer
+}
+
+// A timer is a call that AfterFunc has promised.
+type timer struct {
+	at time.Duration
+	do func()
 }
 
 // New returns a time whose wall clock starts at the given time.
@@ -38,10 +45,24 @@ func (t *Time) Sleep(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.slept += d
-	t.pass(d)
+	t.mu.Unlock()
+	t.Pass(d)
 	return nil
+}
+
+// AfterFunc has the call of Pass or Sleep after which d has passed call do.
+func (t *Time) AfterFunc(d time.Duration, do func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.later = append(t.later, timer{t.mono + d, do})
+}
+
+// Timers returns how many calls AfterFunc has promised that are not due.
+func (t *Time) Timers() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.later)
 }
 
 // Slept returns how long callers of Sleep have slept in total.
@@ -51,16 +72,25 @@ func (t *Time) Slept() time.Duration {
 	return t.slept
 }
 
-// Pass advances both clocks.
+// Pass advances both clocks, and then makes the calls that are due.
 func (t *Time) Pass(d time.Duration) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.pass(d)
-}
-
-func (t *Time) pass(d time.Duration) {
 	t.mono += d
 	t.wall = t.wall.Add(d)
+	var due []timer
+	left := t.later[:0]
+	for _, call := range t.later {
+		if call.at <= t.mono {
+			due = append(due, call)
+		} else {
+			left = append(left, call)
+		}
+	}
+	t.later = left
+	t.mu.Unlock()
+	for _, call := range due {
+		call.do()
+	}
 }
 
 // Step moves only the wall clock, forward or back.

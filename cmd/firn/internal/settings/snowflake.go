@@ -24,6 +24,7 @@ type Pooled struct {
 	Clock      string   `yaml:"clock" flag:"clock" default:"steady" allowed:"steady, wall, virtual" help:"where time comes from: steady, wall or virtual"`
 	Rollback   []string `yaml:"rollback" flag:"rollback" unset:"refuse" example:"wait 500ms, history 2000, switch, refuse" help:"with clock wall: what to do when the clock goes back, such as \"wait 500ms, history 2000, switch, refuse\""`
 	Ahead      Duration `yaml:"ahead" flag:"ahead" unset:"10ms with clock steady" is:"duration" allowed:"up to 8760h, or a negative one for not at all" example:"10ms" help:"how far ids may run ahead of the clock; negative for not at all"`
+	Lag        Duration `yaml:"lag" flag:"lag" unset:"the clock is read for each id" is:"duration" allowed:"100us to 1s, or 0" example:"1ms" help:"how old a clock reading may be when it is used for an id, so that most ids need none; faster, but times in ids may lag by about so much, and longer if the process stands still"`
 	Start      string   `yaml:"start" flag:"start" default:"carry" allowed:"carry, zero, random" help:"where the sequence begins in a new tick: carry, zero or random"`
 	Window     Duration `yaml:"window" flag:"window" unset:"5m" is:"duration" allowed:"up to 720h" example:"5m" help:"how far ahead the fence is kept, which is the longest store outage without errors; with strict the minimum is 161s"`
 	Strict     Duration `yaml:"strict" flag:"strict" unset:"no wait" is:"duration" allowed:"up to 1440h, or 0 for no wait" example:"5m10s" help:"how long a claimed worker waits before use, so that ids stay unique even if the store loses data: at least the longest window in the pool plus 41s; the same for all processes of the pool; needs Redis, MySQL or PostgreSQL"`
@@ -48,7 +49,7 @@ func (n Namespace) lease(found Mistakes) lease.Config {
 	n = n.filled()
 	cfg := lease.Config{Pool: n.Pool, Pinned: n.Worker, Window: time.Duration(n.Window), Strict: time.Duration(n.Strict)}
 	g := &cfg.Generator
-	g.Datacenter, g.Ahead = n.Datacenter, time.Duration(n.Ahead)
+	g.Datacenter, g.Ahead, g.Lag = n.Datacenter, time.Duration(n.Ahead), time.Duration(n.Lag)
 	g.Layout = n.layout(found)
 	g.Clock, found["clock"] = firn.ParseClock(n.Clock)
 	g.Start, found["start"] = firn.ParseSequenceStart(n.Start)
