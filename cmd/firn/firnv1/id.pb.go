@@ -345,9 +345,9 @@ func (x *GenerateStreamRequest) GetForm() Form {
 
 type DecodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id as text, in any encoding that Firn writes.
+	// The id, a number of 64 bits, as text: in any encoding, such as base62, or readable.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The encoding of the text, such as base62; detected if empty.
+	// The encoding of the text, such as base62, or "readable"; detected if empty.
 	Format string `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
 	// The namespace whose layout the id has, or instead
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`

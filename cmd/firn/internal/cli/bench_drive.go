@@ -64,14 +64,14 @@ func (l load) into(set *idset.Set) func([]firn.ID) {
 type fill func(ctx context.Context, ids []firn.ID) (int, error)
 
 // drive runs callers that call fill until the time is over. One of every so many calls is timed. The ids of each call
-// go to keep.
-func drive(ctx context.Context, l load, every int, f fill, keep func([]firn.ID)) (all found, err error) {
+// go to record.
+func drive(ctx context.Context, l load, every int, f fill, record func([]firn.ID)) (all found, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.duration, errTimeOver)
 	defer cancel()
 	var stop atomic.Bool
 	context.AfterFunc(ctx, func() { stop.Store(true) })
 	start := time.Now()
-	all, err = l.each(ctx, f, keep, func(ctx context.Context, c *caller) error {
+	all, err = l.each(ctx, f, record, func(ctx context.Context, c *caller) error {
 		for call := 0; !stop.Load(); call++ {
 			var began time.Time
 			timed := call%every == 0
@@ -94,7 +94,7 @@ func drive(ctx context.Context, l load, every int, f fill, keep func([]firn.ID))
 // A caller makes calls and counts them by itself: a shared counter would cost more than an id.
 type caller struct {
 	fill   fill
-	keep   func([]firn.ID)
+	record func([]firn.ID)
 	size   int // of a call
 	buffer []firn.ID
 	found  found
@@ -106,7 +106,7 @@ func (c *caller) call(ctx context.Context) error {
 	c.buffer = c.buffer[:len(c.buffer)+n]
 	c.found.ids += int64(n)
 	if len(c.buffer)+c.size > cap(c.buffer) {
-		c.keep(c.buffer)
+		c.record(c.buffer)
 		c.buffer = c.buffer[:0]
 	}
 	return err
@@ -114,7 +114,7 @@ func (c *caller) call(ctx context.Context) error {
 
 // each runs loop in every caller. It returns the results of all, and the first error: later errors are the same, or
 // follow from it. The end of the context is not an error.
-func (l load) each(ctx context.Context, f fill, keep func([]firn.ID), loop func(context.Context, *caller) error) (all found, first error) {
+func (l load) each(ctx context.Context, f fill, record func([]firn.ID), loop func(context.Context, *caller) error) (all found, first error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -123,9 +123,9 @@ func (l load) each(ctx context.Context, f fill, keep func([]firn.ID), loop func(
 	)
 	for range l.callers {
 		group.Go(func() {
-			c := &caller{fill: f, keep: keep, size: l.size(), buffer: make([]firn.ID, 0, max(l.size(), keptAtOnce)+l.size())}
+			c := &caller{fill: f, record: record, size: l.size(), buffer: make([]firn.ID, 0, max(l.size(), keptAtOnce)+l.size())}
 			err := loop(ctx, c)
-			keep(c.buffer)
+			record(c.buffer)
 			mu.Lock()
 			defer mu.Unlock()
 			all.merge(&c.found)

@@ -71,8 +71,8 @@ func (s *schedule) unbegun(end time.Time, f *found) {
 
 // driveAt is drive with calls at the rate of l, each timed from when it was due. Each caller first makes a call that
 // is not timed, to open its connection.
-func driveAt(ctx context.Context, l load, f fill, keep func([]firn.ID)) (found, error) {
-	first, err := l.each(ctx, f, keep, func(ctx context.Context, c *caller) error { return c.call(ctx) })
+func driveAt(ctx context.Context, l load, f fill, record func([]firn.ID)) (found, error) {
+	first, err := l.each(ctx, f, record, func(ctx context.Context, c *caller) error { return c.call(ctx) })
 	if err != nil {
 		return first, err
 	}
@@ -82,7 +82,7 @@ func driveAt(ctx context.Context, l load, f fill, keep func([]firn.ID)) (found, 
 	s := newSchedule(l.rate, start, l.duration)
 	var handing sync.WaitGroup
 	handing.Go(func() { s.run(ctx) })
-	all, err := l.each(ctx, f, keep, func(ctx context.Context, c *caller) error {
+	all, err := l.each(ctx, f, record, func(ctx context.Context, c *caller) error {
 		for {
 			select {
 			case at, more := <-s.due:

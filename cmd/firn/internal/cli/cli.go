@@ -67,7 +67,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitError
 	case errors.Is(err, errUsage), cmd == root: // the root command only fails if the command is unknown
 		fmt.Fprintf(stderr, "firn: %v\n", err)
-		if names := suspects(cmd.Flags(), err.Error()); len(names) > 0 {
+		if names := variablesInError(cmd.Flags(), err.Error()); len(names) > 0 {
 			fmt.Fprintf(stderr, "Set in the environment: %s\n", strings.Join(names, ", "))
 		}
 		fmt.Fprintf(stderr, "Try: %s --help\n", cmd.CommandPath())

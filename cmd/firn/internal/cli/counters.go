@@ -77,7 +77,7 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 	if err != nil {
 		return err
 	}
-	return closing(ctx, all.Close, func() error {
+	return thenClose(ctx, all.Close, func() error {
 		one, err := all.Namespace(c.name)
 		if err != nil {
 			return err
@@ -106,7 +106,7 @@ func (c counted) makeSegment(ctx context.Context, s store.Store, p *printer) err
 	if err != nil {
 		return err
 	}
-	return closing(ctx, all.Close, func() error { // gives back unused ids
+	return thenClose(ctx, all.Close, func() error { // gives back unused ids
 		one, err := all.Namespace(c.name)
 		if err != nil {
 			return err
@@ -115,8 +115,8 @@ func (c counted) makeSegment(ctx context.Context, s store.Store, p *printer) err
 	})
 }
 
-// closing runs do, and then closes what it used, even if ctx has ended.
-func closing(ctx context.Context, end func(context.Context) error, do func() error) error {
+// thenClose runs do, and then closes what it used, even if ctx has ended.
+func thenClose(ctx context.Context, end func(context.Context) error, do func() error) error {
 	err := do()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()

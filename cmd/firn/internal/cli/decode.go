@@ -79,7 +79,7 @@ input, one per line.`,
 			if k != nil && k.Read != nil {
 				set := k.Only(flags.set)
 				read, err = k.Read(set)
-				if err := errors.Join(emptied(cmd.Flags(), set, k.Settings()), err); err != nil {
+				if err := errors.Join(refuseEmpty(cmd.Flags(), set, k.Settings()), err); err != nil {
 					return usage(err)
 				}
 			}
@@ -145,7 +145,7 @@ func decodableNames(and string) string {
 func kindToDecode(flags *pflag.FlagSet, name string) (*settings.Kind, error) {
 	for _, k := range decodable() {
 		if k.Name == name {
-			return k, misplaced(flags, aboutDecode, name)
+			return k, flagsOfOtherKinds(flags, aboutDecode, name)
 		}
 	}
 	_, err := kindOf(name)
@@ -163,7 +163,7 @@ func knownSerials(flags *pflag.FlagSet, set settings.Namespace) (*serial.Format,
 	set.Prefix = "" // may be set in the environment; serials with a prefix cannot be recognized by their form
 	of := settings.Group(settings.Serial{}, settings.Dated{})
 	f, err := set.SerialFormat()
-	if err = errors.Join(emptied(flags, set, of), err); err == nil {
+	if err = errors.Join(refuseEmpty(flags, set, of), err); err == nil {
 		return f, nil
 	}
 	if slices.ContainsFunc(of, func(s settings.Setting) bool { return given(flags, s.Flag) }) {

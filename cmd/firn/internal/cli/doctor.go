@@ -57,7 +57,7 @@ It exits with status 1 when something is bad.`,
 					return err
 				}
 			}
-			ctx, end := patient(cmd.Context())
+			ctx, end := withStoreTimeout(cmd.Context())
 			defer end()
 			s, err := flags.open(ctx, cfg.Store)
 			if err != nil {
@@ -71,8 +71,8 @@ It exits with status 1 when something is bad.`,
 			pool, err := issuing.ReadPool(ctx, s, flags.pool)
 			switch {
 			case err == nil:
-				findings = append(findings, fullness(pool))
-				findings = append(findings, beginning(pool)...)
+				findings = append(findings, workersLeft(pool))
+				findings = append(findings, claimsAhead(pool)...)
 			case !errors.Is(err, store.ErrNotFound):
 				return misuse(err)
 			}
@@ -117,9 +117,9 @@ func showReport(out io.Writer, r doctorReport) error {
 // farAhead is longer than the claims of a pool normally begin ahead of the clock after the pool was opened.
 const farAhead = 30 * time.Second
 
-// beginning reports a pool whose claims begin far ahead, because the clocks of the store and of the
+// claimsAhead reports a pool whose claims begin far ahead, because the clocks of the store and of the
 // process that opened it were wrong together.
-func beginning(p issuing.Pool) []store.Finding {
+func claimsAhead(p issuing.Pool) []store.Finding {
 	if p.From.Sub(p.Clock) < farAhead {
 		return nil
 	}
@@ -131,8 +131,8 @@ func beginning(p issuing.Pool) []store.Finding {
 	}}
 }
 
-// fullness says how many workers of a pool are left.
-func fullness(p issuing.Pool) store.Finding {
+// workersLeft says how many workers of a pool are left.
+func workersLeft(p issuing.Pool) store.Finding {
 	var live int64
 	for _, s := range p.Slots {
 		if s.Until.After(p.Clock) {

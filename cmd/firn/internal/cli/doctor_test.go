@@ -30,7 +30,7 @@ func TestAPoolIsDoubtfulWhenLessThanATenthIsLeft(t *testing.T) {
 		for i := range pool.Slots {
 			pool.Slots[i].Until = pool.Clock.Add(1)
 		}
-		if got := fullness(pool).Verdict; got != test.want {
+		if got := workersLeft(pool).Verdict; got != test.want {
 			t.Errorf("%d of %d: %v, not %v", test.held, test.workers, got, test.want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestAPoolIsDoubtfulWhenLessThanATenthIsLeft(t *testing.T) {
 func TestAPoolWhoseClaimsBeginFarAheadIsBad(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for from, want := range map[time.Time]int{{}: 0, now.Add(-time.Hour): 0, now.Add(20 * time.Second): 0, now.Add(time.Hour): 1} {
-		found := beginning(issuing.Pool{Pool: "shop", Clock: now, From: from})
+		found := claimsAhead(issuing.Pool{Pool: "shop", Clock: now, From: from})
 		if len(found) != want {
 			t.Errorf("from %v: %+v", from, found)
 			continue

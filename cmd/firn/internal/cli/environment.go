@@ -54,9 +54,9 @@ func origin(flags *pflag.FlagSet, name string) string {
 	return "--" + name
 }
 
-// suspects returns the environment variables whose values an error contains without their names: the reader may not
+// variablesInError returns the environment variables whose values an error contains without their names: the reader may not
 // know that they are set.
-func suspects(flags *pflag.FlagSet, text string) (names []string) {
+func variablesInError(flags *pflag.FlagSet, text string) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
 		if byEnvironment(f) && !strings.Contains(text, name) &&
@@ -88,7 +88,7 @@ func flagError(err error) error {
 // unreadable returns the error about a value that does not fit its flag. Assign is the beginning of the example, such
 // as "--n ".
 func unreadable(f *pflag.Flag, name, assign, value string) error {
-	kind, allowed, example := wanted(f)
+	kind, allowed, example := allowedValues(f)
 	if len(value) > 64 {
 		value = value[:64] + "…"
 	}
@@ -98,8 +98,8 @@ func unreadable(f *pflag.Flag, name, assign, value string) error {
 	return fmt.Errorf("%s %q%s: %s, as in %s%s", name, value, kind, allowed, assign, example)
 }
 
-// wanted describes the values of a flag. If kind is empty, allowed says everything.
-func wanted(f *pflag.Flag) (kind, allowed, example string) {
+// allowedValues describes the values of a flag. If kind is empty, allowed says everything.
+func allowedValues(f *pflag.Flag) (kind, allowed, example string) {
 	switch f.Name {
 	case "n":
 		return "number of ids", "1 to 9223372036854775807 are allowed", "5"

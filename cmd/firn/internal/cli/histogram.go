@@ -50,7 +50,7 @@ func (h *histogram) Quantile(q float64) time.Duration {
 	var seen int64
 	for i, n := range h.counts {
 		if seen += n; n > 0 && seen >= rank {
-			return min(time.Duration(top(i)), h.most)
+			return min(time.Duration(bucketMax(i)), h.most)
 		}
 	}
 	return h.most
@@ -64,8 +64,8 @@ func bucket(v uint64) int {
 	return shift*each + int(v>>shift)
 }
 
-// top returns the greatest value of a bucket.
-func top(i int) uint64 {
+// bucketMax returns the greatest value of a bucket.
+func bucketMax(i int) uint64 {
 	if i < exact {
 		return uint64(i)
 	}

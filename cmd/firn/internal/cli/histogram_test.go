@@ -38,12 +38,12 @@ func TestEveryDurationHasABucketThatHoldsIt(t *testing.T) {
 	for shift := range 63 {
 		for _, v := range []uint64{1<<shift - 1, 1 << shift, 1<<shift + 1} {
 			i := bucket(v)
-			if i >= buckets || top(i) < v || i > 0 && top(i-1) >= v {
-				t.Errorf("%d is in bucket %d, up to %d", v, i, top(i))
+			if i >= buckets || bucketMax(i) < v || i > 0 && bucketMax(i-1) >= v {
+				t.Errorf("%d is in bucket %d, up to %d", v, i, bucketMax(i))
 			}
 		}
 	}
-	if i := bucket(math.MaxInt64); i >= buckets || top(i) != math.MaxInt64 {
+	if i := bucket(math.MaxInt64); i >= buckets || bucketMax(i) != math.MaxInt64 {
 		t.Errorf("bucket %d", i)
 	}
 	var none histogram

@@ -98,7 +98,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	ctx, end := patient(cmd.Context())
+	ctx, end := withStoreTimeout(cmd.Context())
 	defer end()
 	s, err := f.openFor(ctx)
 	if err != nil {

@@ -61,7 +61,7 @@ func (f *kindFlags) parse(flags *pflag.FlagSet) (*settings.Kind, settings.Namesp
 	if variant := k.Variants[f.kind]; variant != nil {
 		variant(&set)
 	}
-	err = misplaced(flags, aboutNext, k.Name)
+	err = flagsOfOtherKinds(flags, aboutNext, k.Name)
 	if k.Source == settings.Template && given(flags, "prefix") {
 		err = errors.Join(err, errors.New("--prefix: write it into the --template"))
 	}

@@ -99,7 +99,7 @@ func flagged(names ...string) []settings.Setting {
 // mistaken returns what is wrong with the settings of a kind, with the flag that set each.
 func mistaken(flags *pflag.FlagSet, n settings.Namespace) error {
 	of := n.Of().Settings()
-	errs := []error{emptied(flags, n, of)}
+	errs := []error{refuseEmpty(flags, n, of)}
 	found := n.Mistakes()
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		err := found[key]
@@ -112,9 +112,9 @@ func mistaken(flags *pflag.FlagSet, n settings.Namespace) error {
 	return errors.Join(errs...)
 }
 
-// emptied refuses values that would mean the default: 0, and an empty text, as of a variable that is not set. A setting
+// refuseEmpty refuses values that would mean the default: 0, and an empty text, as of a variable that is not set. A setting
 // may have 0 as its default, or allow it for something else.
-func emptied(flags *pflag.FlagSet, n settings.Namespace, of []settings.Setting) error {
+func refuseEmpty(flags *pflag.FlagSet, n settings.Namespace, of []settings.Setting) error {
 	var errs []error
 	for _, s := range of {
 		f := flags.Lookup(s.Flag)
@@ -167,9 +167,9 @@ func isCounted(k *settings.Kind) bool {
 	return k.Source != settings.Generator && k.Source != settings.Local
 }
 
-// misplaced returns an error for each flag on the command line that the kind does not have. Flags from the environment
+// flagsOfOtherKinds returns an error for each flag on the command line that the kind does not have. Flags from the environment
 // are ignored: they may be meant for another command.
-func misplaced(flags *pflag.FlagSet, about flagKinds, kind string) error {
+func flagsOfOtherKinds(flags *pflag.FlagSet, about flagKinds, kind string) error {
 	var errs []error
 	flags.Visit(func(f *pflag.Flag) {
 		kinds := about(f.Name)

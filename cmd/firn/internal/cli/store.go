@@ -52,7 +52,7 @@ func (f *storeFlags) onPool(ctx context.Context, do func(context.Context, store.
 	if err := f.checkPool(); err != nil {
 		return usage(err)
 	}
-	ctx, end := patient(ctx)
+	ctx, end := withStoreTimeout(ctx)
 	defer end()
 	s, err := f.open(ctx, "")
 	if err != nil {

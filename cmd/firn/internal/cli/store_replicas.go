@@ -59,7 +59,7 @@ attached, no write is confirmed.`,
 					return usage(fmt.Errorf("%q replicas: 0 to %d are allowed", args[0], redisstore.MaxReplicas))
 				}
 			}
-			ctx, end := patient(cmd.Context())
+			ctx, end := withStoreTimeout(cmd.Context())
 			defer end()
 			s, err := flags.open(ctx, "")
 			if err != nil {

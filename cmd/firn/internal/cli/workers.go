@@ -81,7 +81,8 @@ func newWorkersList() *cobra.Command {
 }
 
 func noPool(flags storeFlags) error {
-	return fmt.Errorf("pool %q does not exist in store %s: no process has joined it yet", flags.pool, storeurl.Redact(flags.store))
+	return fmt.Errorf("pool %q does not exist in store %s (no process has joined it yet): name another with --pool or --store; "+
+		"firn next and firn serve create a pool when they join it", flags.pool, storeurl.Redact(flags.store))
 }
 
 // missing returns noPool instead of err if the pool does not exist. A worker that was never
@@ -95,11 +96,11 @@ func missing(ctx context.Context, s store.Store, flags storeFlags, err error) er
 	return misuse(err)
 }
 
-// storePatience bounds commands that read or write the store a few times.
-const storePatience = 30 * time.Second
+// storeTimeout bounds commands that read or write the store a few times.
+const storeTimeout = 30 * time.Second
 
-func patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, storePatience)
+func withStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, storeTimeout)
 }
 
 // seconds is RFC 3339 in UTC to the second.

@@ -29,6 +29,9 @@ type Result struct {
 // plausible is how far ahead the time of an id may be if its encoding was guessed.
 const plausible = 366 * 24 * time.Hour
 
+const notAnID = "it is neither a number of 64 bits in decimal, hex, base32, base36, base58, base62, base64, base64url or base2, " +
+	"nor a readable id such as 20261120-221503.123-w0017-s0042; firn decode also reads UUIDs, ObjectIDs, serials and ids with a prefix"
+
 // Text decodes a text as an id of a layout. Encoding names the encoding, or is "readable" or empty. If it is empty,
 // Text takes the first encoding that fits and gives a time that is not far in the future.
 func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, error) {
@@ -58,8 +61,11 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		if r, err := readable(text, layout); err == nil || errors.Is(err, firn.ErrRange) {
 			return r, err
 		}
-		_, err := firn.ParseID(text)
-		return Result{}, fmt.Errorf("%w; it fits no other encoding and is not a readable id either", err)
+		if strings.Trim(text, "0123456789") == "" { // too long, or empty
+			_, err := firn.ParseID(text)
+			return Result{}, err
+		}
+		return Result{}, firn.NewSyntaxError("id", text, notAnID)
 	}
 	best := 0
 	for i, r := range all {

@@ -44,7 +44,7 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		made = new(answer)
 	}
-	defer a.keep(made)
+	defer a.recycle(made)
 	ctx, cancel, err := within(r)
 	if err != nil {
 		return a.front.Refuse(err)
@@ -84,7 +84,8 @@ func within(r *http.Request) (context.Context, context.CancelFunc, error) {
 	return ctx, cancel, nil
 }
 
-func (a *API) keep(made *answer) {
+// recycle keeps the memory of an answer for a later one, unless it is large.
+func (a *API) recycle(made *answer) {
 	made.batch.Release()
 	if cap(made.body) <= maxKept {
 		a.answers.Put(made)

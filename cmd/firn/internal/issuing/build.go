@@ -125,7 +125,7 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace,
 		return leased{b.made.pools[set.PoolName()]}, nil
 	}
 	was := b.old.namespaces[name]
-	if was != nil && reflect.DeepEqual(bare(was.settings), bare(set)) && reflect.DeepEqual(was.form, form) {
+	if was != nil && reflect.DeepEqual(sourceSettings(was.settings), sourceSettings(set)) && reflect.DeepEqual(was.form, form) {
 		return was.base, nil
 	}
 	switch set.Of().Source {
@@ -144,8 +144,8 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace,
 // log returns the log of a namespace.
 func (b *builder) log(name string) *slog.Logger { return b.service.log.With("namespace", name) }
 
-// bare returns the settings that the source of a namespace depends on.
-func bare(set settings.Namespace) settings.Namespace {
+// sourceSettings returns the settings that the source of a namespace depends on.
+func sourceSettings(set settings.Namespace) settings.Namespace {
 	set.Veil, set.Prefix = nil, ""
 	return set
 }

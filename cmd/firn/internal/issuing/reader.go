@@ -138,7 +138,7 @@ func (r Reader) layout(ask DecodeRequest) (layout firn.Layout, err error) {
 	}
 	layout, ok := ns.Layout()
 	if !ok {
-		return layout, failure.BadRequest("bad_request", "the ids of namespace %s, of kind %s, cannot be taken apart here", ns.name, ns.Kind())
+		return layout, failure.BadRequest("bad_request", "namespace %s, of kind %s, has no layout to decode by: only snowflake and serial have one, without a veil", ns.name, ns.Kind())
 	}
 	return layout, nil
 }

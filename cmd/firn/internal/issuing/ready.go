@@ -21,7 +21,7 @@ import (
 // store would be unavailable too.
 func (s *Service) Ready(names ...string) error {
 	if s.draining.Load() {
-		return unready("shutting_down", "the server is shutting down")
+		return readyError("shutting_down", "the server is shutting down")
 	}
 	now := s.now.Load()
 	if len(names) > 0 {
@@ -113,11 +113,11 @@ func listed(cannot map[string]error) string {
 	return strings.Join(reasons, "; ")
 }
 
-func notReady(why string) error { return unready("not_ready", why) }
+func notReady(why string) error { return readyError("not_ready", why) }
 
-// unready has a code for clients: they return to a server that cannot issue ids of one
+// readyError has a code for clients: they return to a server that cannot issue ids of one
 // namespace, since it has others, but not to one that shuts down.
-func unready(code, why string) error {
+func readyError(code, why string) error {
 	f := failure.New(http.StatusServiceUnavailable, code, "%s", why)
 	f.Retry = time.Second
 	return f

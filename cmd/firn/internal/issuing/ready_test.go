@@ -79,8 +79,8 @@ const counters = `
   bills: {kind: number, template: "B{yyyyMMdd}{n:6}"}
 `
 
-// unready asserts that the service is not ready for namespaces, with text that is public.
-func unready(t *testing.T, s *issuing.Service, words []string, names ...string) {
+// wantUnready asserts that the service is not ready for namespaces, with text that is public.
+func wantUnready(t *testing.T, s *issuing.Service, words []string, names ...string) {
 	t.Helper()
 	err := s.Ready(names...)
 	if err == nil || failure.Of(err).Code != "not_ready" || failure.Of(err).Status != 503 || failure.Of(err).Retry == 0 {
@@ -146,8 +146,8 @@ func TestAServerThatCannotIssueIsNotReadyUntilItCanAgain(t *testing.T) {
 				time.Sleep(20 * time.Second) // until the pending calls have failed too
 				for range 3 {
 					began := time.Now()
-					unready(t, s, []string{`txn: sequence "txn": `, `items: `, `bills: `, "the store is unavailable"})
-					unready(t, s, []string{"bills"}, "bills", "txn")
+					wantUnready(t, s, []string{`txn: sequence "txn": `, `items: `, `bills: `, "the store is unavailable"})
+					wantUnready(t, s, []string{"bills"}, "bills", "txn")
 					if took := time.Since(began); took > 0 {
 						t.Errorf("it took %v", took)
 					}
@@ -210,7 +210,7 @@ func TestAServerThatCanIssueSomethingIsReady(t *testing.T) {
 		fails(t, s, time.Minute, "txn", "items")
 		ready(t, s)
 		ready(t, s, "orders", "carts", "bills")
-		unready(t, s, []string{"txn: "}, "orders", "txn")
+		wantUnready(t, s, []string{"txn: "}, "orders", "txn")
 		if got := s.Lacking(); !strings.HasPrefix(got, "items: ") || !strings.Contains(got, "; txn: ") || strings.Contains(got, "10.1.2.3") {
 			t.Error(got)
 		}
@@ -221,10 +221,10 @@ func TestAServerThatCanIssueSomethingIsReady(t *testing.T) {
 
 		time.Sleep(2 * time.Minute) // past the fence
 		ready(t, s)                 // no request for bills has failed
-		unready(t, s, []string{"carts, orders: pool default: the fence of worker "}, "orders", "carts")
+		wantUnready(t, s, []string{"carts, orders: pool default: the fence of worker "}, "orders", "carts")
 		gauge("firn_ready", "1")
 		fails(t, s, time.Minute, "bills")
-		unready(t, s, []string{"no namespace can issue: ", "carts, orders: pool default: the fence of worker ", "; txn: ", "the log"})
+		wantUnready(t, s, []string{"no namespace can issue: ", "carts, orders: pool default: the fence of worker ", "; txn: ", "the log"})
 		gauge("firn_ready", "0")
 
 		st.away.Store(false)
@@ -249,10 +249,10 @@ func TestReadinessWithoutDeclaredNamespacesIsThatOfTheirPool(t *testing.T) {
 		ready(t, s, "orders")
 		st.away.Store(true)
 		time.Sleep(10 * time.Minute)
-		unready(t, s, []string{"pool default: the fence of worker "})
-		unready(t, s, []string{"pool default: the fence of worker "}, "orders")
+		wantUnready(t, s, []string{"pool default: the fence of worker "})
+		wantUnready(t, s, []string{"pool default: the fence of worker "}, "orders")
 		fails(t, s, time.Minute, "orders")
-		unready(t, s, []string{"orders: pool default: the fence of worker "})
+		wantUnready(t, s, []string{"orders: pool default: the fence of worker "})
 		st.away.Store(false)
 		time.Sleep(25 * time.Second) // as above
 		ready(t, s)
@@ -271,7 +271,7 @@ func TestAPoolWhoseIDsAreUsedUpCannotIssue(t *testing.T) {
 		if err := take(t, f, local(t, f), "orders", 200_000, &b); failure.Of(err).Code != "fence_reached" {
 			t.Fatal(err)
 		}
-		unready(t, s, []string{"orders: pool default: the ids up to the fence of worker"})
+		wantUnready(t, s, []string{"orders: pool default: the ids up to the fence of worker"})
 		st.away.Store(false)
 		time.Sleep(time.Minute)
 		ready(t, s)
@@ -283,7 +283,7 @@ func TestALayoutThatRanOutOfTimeHasItsOwnReason(t *testing.T) {
 		s := opened(t, newAway(), `namespaces: {orders: {layout: 34/0/10/12, epoch: "2029-06-17", window: 1m}}`)
 		ready(t, s)
 		time.Sleep(24 * time.Hour)
-		unready(t, s, []string{"orders: pool default: layout 34/0/10/12", "ran out of time at 2030-01-0"})
+		wantUnready(t, s, []string{"orders: pool default: layout 34/0/10/12", "ran out of time at 2030-01-0"})
 	})
 }
 
@@ -296,7 +296,7 @@ func TestProbesOfTheStoreEndWithTheService(t *testing.T) {
 		fails(t, s, time.Minute, "bills")
 		st.hold()
 		st.away.Store(false)
-		unready(t, s, nil) // and its clock is read
+		wantUnready(t, s, nil) // and its clock is read
 		time.Sleep(100 * time.Millisecond)
 		began := time.Now()
 		if err := s.Close(); err != nil || time.Since(began) > 0 {
@@ -335,7 +335,7 @@ func TestRedisStopsAndGoesOn(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	unready(t, s, []string{"txn: ", "items: ", "bills: "})
+	wantUnready(t, s, []string{"txn: ", "items: ", "bills: "})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for _, line := range []string{"a sequence could make no ids", "no range could be fetched", "no number can be made"} {
@@ -394,7 +394,7 @@ func TestTheStateOfANumberAgreesWithReadiness(t *testing.T) {
 			if err != nil || !strings.Contains(state.Error, want) {
 				t.Errorf("%q, %v, want %s", state.Error, err, want)
 			}
-			unready(t, s, []string{"bills: " + want}, "bills")
+			wantUnready(t, s, []string{"bills: " + want}, "bills")
 		}
 		st.writes.Store(true)
 		st.away.Store(true)

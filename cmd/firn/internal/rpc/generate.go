@@ -22,14 +22,16 @@ type memory struct {
 	runs   []*firnv1.Run           // as many as the largest answer has had
 }
 
-func (a *API) remember() *memory {
+// reuse returns the memory of an earlier request, or new memory.
+func (a *API) reuse() *memory {
 	if m, ok := a.memory.Get().(*memory); ok {
 		return m
 	}
 	return new(memory)
 }
 
-func (a *API) keep(m *memory) {
+// recycle keeps the memory for a later request, unless it is large.
+func (a *API) recycle(m *memory) {
 	m.batch.Release()
 	if max(cap(m.batch.IDs), cap(m.batch.Stretches), cap(m.batch.Texts), cap(m.answer.Ids), cap(m.runs)) <= maxKept {
 		a.memory.Put(m)
@@ -40,8 +42,8 @@ func (a *API) keep(m *memory) {
 func (a *API) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRequest]) (*connect.Response[firnv1.GenerateResponse], error) {
 	start := time.Now()
 	defer func() { a.front.Observe(time.Since(start)) }()
-	m := a.remember()
-	defer a.keep(m)
+	m := a.reuse()
+	defer a.recycle(m)
 	count := 1
 	if r.Msg.Count != nil {
 		count = int(*r.Msg.Count)
@@ -50,7 +52,7 @@ func (a *API) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRe
 		return nil, a.fail(ctx, err)
 	}
 	// The library writes the message after this returns, so m cannot lend its memory.
-	holding(ctx, m.batch.Detach())
+	releaseAfterWrite(ctx, m.batch.Detach())
 	answer := &firnv1.GenerateResponse{}
 	switch {
 	case len(m.batch.Stretches) > 0:

@@ -59,7 +59,7 @@ func (a *API) list(context.Context, *connect.Request[health.HealthListRequest]) 
 // NOT_SERVING.
 func (a *API) watch(ctx context.Context, r *connect.Request[health.HealthCheckRequest], to *connect.ServerStream[health.HealthCheckResponse]) error {
 	if !enter(a.watches) {
-		return a.fail(ctx, busy(maxWatches, "watches of health"))
+		return a.fail(ctx, tooMany(maxWatches, "watches of health"))
 	}
 	defer leave(a.watches)
 	s, err := a.steer(ctx)

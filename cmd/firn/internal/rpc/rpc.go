@@ -114,8 +114,8 @@ func (e *exchange) end() {
 	}
 }
 
-// holding defers release until the answer is written.
-func holding(ctx context.Context, release func()) {
+// releaseAfterWrite defers release until the answer is written.
+func releaseAfterWrite(ctx context.Context, release func()) {
 	e, ok := ctx.Value(exchangeKey{}).(*exchange)
 	if !ok { // only in tests, where no answer is written
 		release()

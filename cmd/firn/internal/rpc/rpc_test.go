@@ -161,7 +161,7 @@ func TestErrorsHaveACodeAndTheSharedReason(t *testing.T) {
 		{decode(&firnv1.DecodeRequest{Id: "xyz!"}), codes.InvalidArgument, "bad_id", "xyz!"},
 		{decode(&firnv1.DecodeRequest{Id: "1", Format: "roman"}), codes.InvalidArgument, "bad_format", "roman"},
 		{decode(&firnv1.DecodeRequest{Id: "1", Layout: "90/1/1/1"}), codes.InvalidArgument, "bad_layout", "90/1/1/1"},
-		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "txn"}), codes.InvalidArgument, "bad_request", "cannot be taken apart"},
+		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "txn"}), codes.InvalidArgument, "bad_request", "has no layout to decode by"},
 		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "missing"}), codes.NotFound, "unknown_namespace", "missing"},
 	} {
 		got := status.Convert(c.call())

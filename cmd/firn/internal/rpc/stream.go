@@ -31,7 +31,7 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 		return a.fail(ctx, a.front.Refuse(err))
 	}
 	if !enter(a.streams) {
-		return a.fail(ctx, a.front.Refuse(busy(maxStreams, "streams of ids")))
+		return a.fail(ctx, a.front.Refuse(tooMany(maxStreams, "streams of ids")))
 	}
 	defer leave(a.streams)
 	s, err := a.steer(ctx)
@@ -40,8 +40,8 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 	}
 	defer s.release()
 
-	m := a.remember()
-	defer a.keep(m)
+	m := a.reuse()
+	defer a.recycle(m)
 	for left > 0 {
 		n := int(min(left, int64(batch)))
 		start := time.Now()
@@ -119,7 +119,7 @@ func shuttingDown() error {
 	return f
 }
 
-func busy(most int, what string) error {
+func tooMany(most int, what string) error {
 	f := failure.New(http.StatusTooManyRequests, "too_many_streams", "%d %s are open, which is the limit", most, what)
 	f.Retry = time.Second
 	return f

@@ -41,7 +41,7 @@ func examineFile(path string) ([]store.Finding, error) {
 	var x unix.Statx_t
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err == nil && found.Verdict == store.Good && unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID, &x) == nil {
-		if option := unflushed(string(mounts), x.Mnt_id); option != "" {
+		if option := noBarrierOption(string(mounts), x.Mnt_id); option != "" {
 			found = store.Finding{
 				Subject: "file", Verdict: store.Doubtful,
 				Says:   "on a disk that is mounted with " + option + ": a power failure loses confirmed writes, and counters go back",
@@ -52,9 +52,9 @@ func examineFile(path string) ([]store.Finding, error) {
 	return []store.Finding{found}, nil
 }
 
-// unflushed returns the mount option that leaves synced data in the cache of the disk, or "". Mounts
+// noBarrierOption returns the mount option that leaves synced data in the cache of the disk, or "". Mounts
 // are in the format of proc_pid_mountinfo(5), whose last field has the options of the file system.
-func unflushed(mounts string, id uint64) (option string) {
+func noBarrierOption(mounts string, id uint64) (option string) {
 	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || fields[0] != strconv.FormatUint(id, 10) {

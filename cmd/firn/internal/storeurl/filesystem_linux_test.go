@@ -45,7 +45,7 @@ func TestAnUnflushedDiskIsReported(t *testing.T) {
 		"47 27 8:2 / /old rw - ext3 /dev/sda2 rw,barrier=0\n" +
 		"4 27 8:3 / /usual rw - f2fs /dev/sda3 rw,fsync_mode=posix\n"
 	for id, want := range map[uint64]string{27: "", 44: "nobarrier", 45: "nobarrier", 46: "fsync_mode=nobarrier", 47: "barrier=0", 4: "", 9: ""} {
-		if got := unflushed(mounts, id); got != want {
+		if got := noBarrierOption(mounts, id); got != want {
 			t.Errorf("%d: %q, want %q", id, got, want)
 		}
 	}

@@ -138,8 +138,8 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per statement, through poolers too
-	cfg.OnNotice = keepWarning
-	return openSQL(ctx, sql.OpenDB(inTurn(cfg)), sqlstore.Postgres.WithSession(session), connections)
+	cfg.OnNotice = dropVacuumWarnings
+	return openSQL(ctx, sql.OpenDB(hostsInTurn(cfg)), sqlstore.Postgres.WithSession(session), connections)
 }
 
 // postgresHosts connects to the hosts of a URL. The driver tries them in order, and waits for each: a host
@@ -150,7 +150,7 @@ type postgresHosts struct {
 	first atomic.Uint32
 }
 
-func inTurn(cfg *pgx.ConnConfig) *postgresHosts {
+func hostsInTurn(cfg *pgx.ConnConfig) *postgresHosts {
 	hosts := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
 	c := &postgresHosts{}
 	for i, h := range hosts {
@@ -178,9 +178,9 @@ func (c *postgresHosts) Connect(ctx context.Context) (driver.Conn, error) {
 
 const warningKey = "firn.warning"
 
-// keepWarning drops the warning, repeated with each write for days, that the database must be vacuumed
+// dropVacuumWarnings drops the warning, repeated with each write for days, that the database must be vacuumed
 // before its transaction ids run out.
-func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
+func dropVacuumWarnings(c *pgconn.PgConn, n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" && n.File != "varsup.c" {
 		c.CustomData()[warningKey] = n.Message
 	}

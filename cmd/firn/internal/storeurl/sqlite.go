@@ -38,7 +38,7 @@ func openSQLite(ctx context.Context, path string, makes bool) (store.Store, erro
 		return nil, err
 	}
 	s := &sqliteStore{path: path}
-	if err := usable(path); err != nil && (!makes || !errors.Is(err, errNoStore)) {
+	if err := checkOpenable(path); err != nil && (!makes || !errors.Is(err, errNoStore)) {
 		return nil, s.name(err)
 	}
 	if makes {
@@ -97,9 +97,9 @@ func dsn(path string, makes bool) string {
 	return u.String()
 }
 
-// usable finds errors for which SQLite would only report "unable to open database file". Its errors mean
+// checkOpenable finds errors for which SQLite would only report "unable to open database file". Its errors mean
 // that nothing was written.
-func usable(path string) error {
+func checkOpenable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -39,7 +39,7 @@ type connector struct {
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	before, err := os.Stat(c.path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = usable(c.path) // the file may have changed since the start
+		err = checkOpenable(c.path) // the file may have changed since the start
 	} else {
 		err = fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
@@ -63,7 +63,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		statements = slices.Insert(statements, 0, findTable) // a database of another program stays as it is
 	}
 	for _, statement := range statements {
-		err := patiently(ctx, func() error {
+		err := retryBusy(ctx, func() error {
 			_, err := inner.ExecContext(ctx, statement, nil)
 			return err
 		})
@@ -106,7 +106,7 @@ func (c *connector) bare(ctx context.Context) (sqliteConn, error) {
 // writes what a crash left in the log to the file.
 func (c *connector) alone(ctx context.Context) error {
 	used := false
-	err := patiently(ctx, func() error {
+	err := retryBusy(ctx, func() error {
 		if _, err := openFiles(c.path); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -215,10 +215,10 @@ func (c *conn) ExecContext(ctx context.Context, statement string, args []driver.
 	return result, err
 }
 
-// patiently retries where SQLite ignores its busy timeout: the first processes on a new file may turn
+// retryBusy retries where SQLite ignores its busy timeout: the first processes on a new file may turn
 // its log on at the same time, and then all but one get a busy error at once (about one start in 300,
 // of 16 at the same moment).
-func patiently(ctx context.Context, do func() error) error {
+func retryBusy(ctx context.Context, do func() error) error {
 	for begun := time.Now(); ; {
 		err := do()
 		if !busy(err) || time.Since(begun) >= busyTimeout {

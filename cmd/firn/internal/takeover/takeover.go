@@ -94,17 +94,17 @@ func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token
 		case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, segment.ErrStripe):
 			errs = append(errs, err)
 		case err != nil: // the store is unavailable
-			return nil, errors.Join(unnamed, errors.Join(few(errs)...), err)
+			return nil, errors.Join(unnamed, errors.Join(firstMistakes(errs)...), err)
 		}
 	}
-	if err := errors.Join(unnamed, errors.Join(few(errs)...)); err != nil {
+	if err := errors.Join(unnamed, errors.Join(firstMistakes(errs)...)); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// few shortens a list of mistakes to maxMistakes.
-func few(errs []error) []error {
+// firstMistakes shortens a list of mistakes to maxMistakes.
+func firstMistakes(errs []error) []error {
 	if len(errs) <= maxMistakes {
 		return errs
 	}
@@ -139,7 +139,7 @@ func (p *Plan) name(counters []Foreign, rename map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(unused)) {
 		errs = append(errs, fmt.Errorf("--rename %q: the table has no such row", name))
 	}
-	errs = few(errs)
+	errs = firstMistakes(errs)
 	if refused > 0 {
 		errs = append(errs, errors.New("rename each with --rename OLD=NEW, or leave it out with --skip"))
 	}
@@ -224,7 +224,7 @@ func (p *Plan) Moved(now []Foreign) error {
 			errs = append(errs, fmt.Errorf("%q has moved from %d to %d since it was read", r.Name, int64(r.MaxID), int64(id)))
 		}
 	}
-	return errors.Join(few(errs)...)
+	return errors.Join(firstMistakes(errs)...)
 }
 
 // Skipped counts the names in tokens that are not in the plan.

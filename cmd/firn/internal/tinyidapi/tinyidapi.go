@@ -108,7 +108,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 	if !ok {
 		made = new(answer)
 	}
-	defer a.keep(made)
+	defer a.recycle(made)
 	if made.body, err = a.issue(r, asked, p, made); err != nil {
 		f := failure.Of(err)
 		a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
@@ -122,7 +122,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 	httpapi.SpringAnswer(w, contentType, made.body)
 }
 
-func (a *API) keep(made *answer) {
+// recycle keeps the memory of an answer for a later one, unless it is large.
+func (a *API) recycle(made *answer) {
 	made.batch.Release()
 	if cap(made.body) <= maxKept {
 		a.answers.Put(made)
