@@ -94,8 +94,8 @@ func (w *wire) exchange(ctx context.Context, address string, x exchange) (err er
 	req.Header.Set("Cache-Control", "no-store")
 	req.Header.Set("Accept-Encoding", "identity") // ids hardly shrink, and a compressed answer hides its length
 	if deadline, ok := ctx.Deadline(); ok && x.count > 0 {
-		// The server fails the request earlier than the client gives up: so a store that hangs is told apart from a server
-		// that does, which would be left.
+		// The server fails the request before the client gives up. So the client does not leave a server whose store hangs,
+		// only one that hangs itself.
 		req.Header.Set(timeoutHeader, strconv.FormatInt(max(time.Until(deadline).Milliseconds()*3/4, 1), 10))
 	}
 	if x.accept != "" {

@@ -70,7 +70,7 @@ func parseURL(text string) (clientv3.Config, string, error) {
 	if cfg.TLS != nil {
 		scheme = "https://"
 	}
-	// Otherwise a call would wait for a connection until its context ends, and not report why there is none.
+	// Otherwise a call would wait for a connection until its context ends, and not report why it fails.
 	// A write is repeated only if it was not sent.
 	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
 	cfg.DialOptions = []grpc.DialOption{

@@ -94,7 +94,8 @@ func New(cfg Config) (*Format, error) {
 		return nil, config.Mistake("numbering", "Counter", "is required")
 	}
 	if cfg.Zone == time.Local {
-		return nil, config.Mistake("numbering", "Zone", "is time.Local, which differs between machines: use time.LoadLocation with the name of a zone")
+		return nil, config.Mistake("numbering", "Zone",
+			"is time.Local, which differs between machines: use time.LoadLocation with the name of a zone")
 	}
 	pieces, p, err := parse(cfg.Template)
 	if err != nil {
@@ -103,7 +104,8 @@ func New(cfg Config) (*Format, error) {
 	cfg.Zone, cfg.Time = cmp.Or(cfg.Zone, time.UTC), cmp.Or(cfg.Time, firn.SystemTime())
 	// The store compares zones by name.
 	if _, offset := time.Unix(0, 0).In(cfg.Zone).Zone(); offset != 0 && (cfg.Zone.String() == "" || cfg.Zone.String() == "UTC") {
-		return nil, config.Mistake("numbering", "Zone", fmt.Sprintf("is named %q and is not UTC: give a fixed zone a name that says its offset", cfg.Zone.String()))
+		return nil, config.Mistake("numbering", "Zone",
+			fmt.Sprintf("is named %q and is not UTC: give a fixed zone a name that says its offset", cfg.Zone.String()))
 	}
 	if c, ok := cfg.Counter.(interface{ Clock() store.Clock }); ok && cfg.Clock == nil {
 		cfg.Clock = c.Clock()
@@ -254,7 +256,8 @@ func (f *Format) text(id firn.ID) (string, error) {
 	at, ok := f.begins(id)
 	number := int64(id) % f.block
 	if !ok || number == 0 {
-		return "", fmt.Errorf("numbering: %d is not a valid number of template %q: the counter is used for something else too", id, f.cfg.Template)
+		return "", fmt.Errorf("numbering: %d is not a valid number of template %q: the counter is used for something else too",
+			id, f.cfg.Template)
 	}
 	var b strings.Builder
 	for _, p := range f.pieces {

@@ -78,7 +78,9 @@ func readCounter(name string, e store.Entry, use *register.Use) (counter, error)
 
 // check returns an error for an invalid stripe.
 func (s Stripe) check() error {
-	return cmp.Or(config.In("Stride", config.Check("stride", s.Stride, 1, maxStride, "")), config.In("Offset", config.Check("offset", s.Offset, 0, s.Stride-1, "below the stride")))
+	return cmp.Or(
+		config.In("Stride", config.Check("stride", s.Stride, 1, maxStride, "")),
+		config.In("Offset", config.Check("offset", s.Offset, 0, s.Stride-1, "below the stride")))
 }
 
 // from returns the least id of the stripe that is not below least, at most 2^63.

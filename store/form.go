@@ -41,7 +41,8 @@ func (f Form) Check() error {
 		errs = append(errs, firn.NewRangeError("number of a form's keys", int64(len(f.Keys)), 0, maxFormKeys, ""))
 	}
 	for key, value := range f.Keys {
-		errs = append(errs, cmp.Or(checkText("key of a form", key, maxKeyBytes), checkText("key "+strconv.Quote(key)+" of a form", value, maxKeyBytes)))
+		what := "key " + strconv.Quote(key) + " of a form"
+		errs = append(errs, cmp.Or(checkText("key of a form", key, maxKeyBytes), checkText(what, value, maxKeyBytes)))
 	}
 	return errors.Join(errs...)
 }

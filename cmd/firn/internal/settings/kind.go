@@ -91,7 +91,7 @@ func (k *Kind) Fixed() []string {
 	return fixed
 }
 
-// Changed returns the first setting of Fixed in which now differs from n, with both values; "" if there is none.
+// Changed returns the first setting of Fixed in which now differs from n, with both values; "" if all are equal.
 func (n Namespace) Changed(now Namespace) (key, from, to string) {
 	for _, key := range n.Of().Fixed() {
 		for _, s := range ofNamespaces {

@@ -82,7 +82,7 @@ func (e urlError) Unwrap() error      { return e.error }
 
 func urlErrorf(format string, args ...any) error { return urlError{fmt.Errorf(format, args...)} }
 
-// Open opens the store of a URL. It creates no folder and no file; if there is none, the error is
+// Open opens the store of a URL. It creates no folder and no file; if one is missing, the error is
 // [store.ErrNotFound]. Its errors, and those of the store, name the store and repeat no
 // password in the URL. For a text that cannot be a store URL the error is [ErrURL].
 func Open(ctx context.Context, text string) (store.Store, error) {
