@@ -108,8 +108,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			clientv3.Compare(clientv3.Value(name), "<", backend.Digits(old)+"\v").WithRange(after(name)), // after a line feed
 		}
 	}
-	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (life string, err error) {
-		answer, err := s.client.Txn(ctx).If(condition...).Then(clientv3.OpPut(name, backend.Encode(drawn, value))).Commit()
+	return s.calls.Swap(ctx, key, value, func(ctx context.Context, e store.Entry) (life string, err error) {
+		answer, err := s.client.Txn(ctx).If(condition...).Then(clientv3.OpPut(name, backend.Encode(e.Revision, e.Value))).Commit()
 		if err == nil {
 			err = s.agree(ctx, answer.Header)
 		}

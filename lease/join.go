@@ -13,6 +13,12 @@ import (
 // join lists the pool, compares clocks, and does what a newcomer must do before it may claim a slot.
 // After errAgain the caller lists the pool again. Wrote keeps the revision at which this newcomer
 // closed the pool, because no holder seemed alive, or opened it again; else 0.
+//
+// A list shows each register at a moment of its own. That is enough: the pool's record is replaced over
+// the listed revision, or is read again after a claim, and a slot is claimed over the listed revision. So
+// neither has changed meanwhile. Only enter draws a conclusion from several slots: that the store was set
+// back, in the same life, to a copy older than a window. It can miss that if it happens during the list.
+// It would miss it right after the list too.
 func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {

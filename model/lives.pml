@@ -12,6 +12,7 @@
  *   -DFIXED      the copy was taken earlier: each holder has written its slot since
  *   -DHELD=n     n processes hold a slot at the beginning
  *   -DPAUSED     holders look at any time
+ *   -DTORN       a list shows some registers as they were at one moment, the others as at another
  *   -DM_...      a guard removed
  */
 #ifndef NP
@@ -138,6 +139,29 @@ inline close() {
 		fi }
 }
 
+/* List a part of the registers: bit 0 is the pool, bit 1 the first slot. */
+inline read(these) {
+	if
+	:: these & 1 -> putPool(listed, pool)
+	:: else
+	fi;
+	for (f : 0 .. NS - 1) {
+		if
+		:: !((these >> (f + 1)) & 1)
+		:: (these >> (f + 1)) & 1 ->
+			if
+			:: f == k -> put(found, store[f])
+			:: else
+			fi;
+			if
+			:: store[f].there && store[f].fence >= real -> ahead = 1
+			:: store[f].there && store[f].fence < real && !store[f].free && store[f].fence > seen -> seen = store[f].fence
+			:: else
+			fi
+		fi
+	}
+}
+
 #define MINE slotOf[id]
 #define FENCE fenceOf[id]
 inline leave() { MINE = NONE; FENCE = 0; after = 0; rev = 0; own = 0; write = 0; due[id] = 0 }
@@ -147,6 +171,9 @@ proctype Process(byte id) {
 	Slot found;                             /* as it was read */
 	Pool listed;
 	byte k, f, seen, until;
+#ifdef TORN
+	byte part;
+#endif
 	bit ok, ahead;
 	d_step {
 		if
@@ -180,15 +207,14 @@ end:	atomic {
 
 	:: atomic { MINE == NONE && draw <= WRITES -> /* join: list the pool, and choose a slot */
 		select (k : 0 .. NS - 1);
-		putPool(listed, pool);
-		put(found, store[k]);
-		for (f : 0 .. NS - 1) {
-			if
-			:: store[f].there && store[f].fence >= real -> ahead = 1
-			:: store[f].there && store[f].fence < real && !store[f].free && store[f].fence > seen -> seen = store[f].fence
-			:: else
-			fi
-		}
+#ifdef TORN
+		select (part : 0 .. (2 << NS) - 1);
+		JOINS(1); read(part); goto others };
+others:	atomic {
+		JOINS(0); read((2 << NS) - 1 - part); part = 0;
+#else
+		read((2 << NS) - 1);
+#endif
 		f = 0;
 		if
 		:: listed.rev == 0 -> goto make

@@ -21,8 +21,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 	if old != 0 {
 		was = backend.Digits(old)
 	}
-	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (life string, err error) {
-		return s.write(ctx, compareAndSwap, key, was, backend.Digits(drawn), value)
+	return s.calls.Swap(ctx, key, value, func(ctx context.Context, e store.Entry) (life string, err error) {
+		return s.write(ctx, compareAndSwap, key, was, backend.Digits(e.Revision), e.Value)
 	})
 }
 

@@ -31,13 +31,24 @@ type Entry struct {
 	Revision Revision
 	// Life names the life of the store that confirmed a write; only CompareAndSwap sets it. A store
 	// begins a new life when it may have forgotten confirmed writes: after a restart, a failover, a
-	// re-creation or a restored copy. All handles return the same name, and an older copy restored with
-	// a restart never has it. Empty: the store has no such name.
+	// re-creation or a restored copy. Nothing else begins one: each new life makes newcomers to a pool
+	// wait. All handles return the same name, and an older copy restored with a restart never has it.
+	// Empty: the store cannot detect all of that. Then each newcomer has to find out by what it reads.
 	Life string
 }
 
-// A Store is a linearizable map of registers: every call takes effect at one moment between its start
-// and its end, the same for all clients. Calls may be made concurrently and return when ctx ends.
+// A Store is a map of linearizable registers: every Get and CompareAndSwap takes effect at one moment
+// between its start and its end, the same for all clients. Calls may be made concurrently.
+//
+// Keys: handles that were opened at the same place (the prefix or path in a URL, a table, a folder)
+// share all keys; handles at other places see none of them. The place is not part of any key.
+//
+// Bytes: the caller owns the value it gives and those it gets. It may change them once the call has
+// returned, even if the call was abandoned and its request is still in flight.
+//
+// Contexts: a call whose ctx has ended makes no request. A call returns when ctx ends, whatever its
+// client does; the error matches ctx.Err() and context.Cause(ctx), see [ContextError]. Without an
+// earlier deadline it ends after some seconds with [ErrUnavailable].
 type Store interface {
 	// Get returns the entry of key, or an error that is [ErrNotFound].
 	Get(ctx context.Context, key string) (Entry, error)
@@ -55,10 +66,13 @@ type Store interface {
 	// Do not call it directly: store/register upholds this for all of Firn.
 	CompareAndSwap(ctx context.Context, key string, old Revision, value []byte) (Entry, error)
 
-	// List returns the entries whose keys begin with prefix, sorted by key.
+	// List returns the entries whose keys begin with prefix, sorted by key. It is a Get of every such key,
+	// each at a moment of its own during the call: two entries may never have existed together. So do
+	// not conclude from one entry what another one is; a CompareAndSwap over its revision finds out.
 	List(ctx context.Context, prefix string) ([]Entry, error)
 
-	// Close releases the store's resources. Later calls fail with [ErrUnavailable].
+	// Close releases the store's resources. Calls in flight end soon: with their answer, or as when the
+	// connection is lost, with [ErrUnavailable]. Later calls, except Close, fail with [ErrUnavailable].
 	Close() error
 }
 
@@ -67,8 +81,10 @@ type Clock interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// An Embedded store lives on this host and keeps what it acknowledged, so a newly created pool in it
-// need not wait for holders from an earlier life.
+// An Embedded store is used by processes of this host only and ends with it, or keeps what it
+// acknowledged there. A pool newly created in it then has no holders from an earlier life, so its first
+// newcomers do not wait. Implement it for files and memory, never for a server: that may have been
+// wiped under its clients. Embedded does not replace Life: a file may be replaced by an older copy.
 type Embedded interface {
 	Embedded() bool
 }

@@ -94,8 +94,8 @@ func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	return s.calls.Swap(ctx, key, value, func(ctx context.Context, drawn store.Revision) (life string, err error) {
-		w := write{Store: s, key: key, path: s.path(key), old: old, revision: drawn, data: []byte(backend.Encode(drawn, value))}
+	return s.calls.Swap(ctx, key, value, func(ctx context.Context, e store.Entry) (life string, err error) {
+		w := write{Store: s, key: key, path: s.path(key), old: old, revision: e.Revision, data: []byte(backend.Encode(e.Revision, e.Value))}
 		if old == 0 {
 			return w.create(ctx)
 		}

@@ -62,10 +62,14 @@ func (c client) Get(ctx context.Context, key string) (store.Entry, error) {
 	return ask(ctx, r, func(s *side, entries []store.Entry) (store.Entry, error) { return s.get(entries, key) })
 }
 
-// List implements [store.Store].
+// List implements [store.Store]. It keeps no more than the contract: each register is as it was at a
+// moment of its own.
 func (c client) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	r := request{m: c.m, op: "list", key: prefix, read: true}
-	return ask(ctx, r, func(_ *side, entries []store.Entry) ([]store.Entry, error) { return list(entries, prefix), nil })
+	began := c.m.w.now
+	return ask(ctx, r, func(s *side, entries []store.Entry) ([]store.Entry, error) {
+		return list(s.torn(entries, began), prefix), nil
+	})
 }
 
 // CompareAndSwap implements [store.Store].

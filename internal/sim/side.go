@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,31 @@ func list(entries []store.Entry, prefix string) []store.Entry {
 		last++
 	}
 	return entries[first:last]
+}
+
+// torn returns content in which each register is as in entries, or as it was at any moment since began.
+func (s *side) torn(entries []store.Entry, began int64) []store.Entry {
+	moments := [][]store.Entry{entries}
+	keys := map[string]bool{}
+	for _, v := range slices.Backward(s.past) {
+		moments = append(moments, v.entries)
+		if v.since <= began {
+			break
+		}
+	}
+	for _, m := range moments {
+		for _, e := range m {
+			keys[e.Key] = true
+		}
+	}
+	var all []store.Entry
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		at := moments[s.w.tears.IntN(len(moments))]
+		if i, ok := find(at, key); ok {
+			all = append(all, at[i])
+		}
+	}
+	return all
 }
 
 // before returns the side's content some time ago, as far as it is remembered, and its place in the

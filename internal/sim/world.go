@@ -30,11 +30,11 @@ type world struct {
 	ending    bool // no newcomers any more
 	lives     uint64
 
-	latencies, choices, library *rand.Rand
-	faults                      faults
-	cover                       cover
-	running                     *task
-	idle                        []*coroutine
+	latencies, choices, library, tears *rand.Rand
+	faults                             faults
+	cover                              cover
+	running                            *task
+	idle                               []*coroutine
 }
 
 // The streams of random numbers derived from a seed: one for each purpose, so that leaving one fault
@@ -49,6 +49,7 @@ const (
 	streamChange
 	streamCorpus
 	streamLag
+	streamTears
 )
 
 func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
@@ -73,6 +74,7 @@ func Run(o Options) Result {
 	}
 	seed := o.Seed + w.plan.again
 	w.latencies, w.choices, w.library = stream(seed, streamLatency), stream(seed, streamChoices), stream(seed, streamLibrary)
+	w.tears = stream(seed, streamTears)
 	w.store = newRegister(w)
 	w.oracle = newOracle(w)
 	w.authority = authority{}

@@ -22,18 +22,18 @@ import (
 // callTimeout bounds a call whose context does not end earlier.
 const callTimeout = 10 * time.Second
 
-// Write makes a write under a random revision, never 0, and returns the entry as written. It refuses a
-// key or a value out of bounds.
+// Write makes a write of an entry with a random revision, never 0, and a copy of value, never nil. It
+// returns the entry as written, and refuses a key or a value out of bounds.
 //
 // The operating system draws the revision. Copies of this process in cloned machines would draw the
 // same numbers from a seeded generator, and overwrite each other's registers as their own.
-func Write(key string, value []byte, write func(drawn store.Revision) (life string, err error)) (store.Entry, error) {
+func Write(key string, value []byte, write func(store.Entry) (life string, err error)) (store.Entry, error) {
 	var drawn [8]byte
 	rand.Read(drawn[:]) // never fails
-	e := store.Entry{Key: key, Value: value, Revision: store.Revision(binary.NativeEndian.Uint64(drawn[:])>>1 | 1)}
+	e := store.Entry{Key: key, Value: append([]byte{}, value...), Revision: store.Revision(binary.NativeEndian.Uint64(drawn[:])>>1 | 1)}
 	err := cmp.Or(store.CheckKey(key), store.CheckValue(key, value))
 	if err == nil {
-		e.Life, err = write(e.Revision)
+		e.Life, err = write(e)
 	}
 	if err != nil {
 		return store.Entry{}, err
@@ -108,9 +108,9 @@ func (c *Calls) Get(ctx context.Context, key string, read func(context.Context) 
 }
 
 // Swap makes a call that is a [Write].
-func (c *Calls) Swap(ctx context.Context, key string, value []byte, swap func(ctx context.Context, drawn store.Revision) (life string, err error)) (store.Entry, error) {
-	return Write(key, value, func(drawn store.Revision) (string, error) {
-		return Do(ctx, c, "compare-and-swap", key, func(ctx context.Context) (string, error) { return swap(ctx, drawn) })
+func (c *Calls) Swap(ctx context.Context, key string, value []byte, swap func(ctx context.Context, e store.Entry) (life string, err error)) (store.Entry, error) {
+	return Write(key, value, func(e store.Entry) (string, error) {
+		return Do(ctx, c, "compare-and-swap", key, func(ctx context.Context) (string, error) { return swap(ctx, e) })
 	})
 }
 

@@ -83,7 +83,7 @@ func TestCallsInFlightAreBounded(t *testing.T) {
 
 func TestAnEncodedRegisterIsDecoded(t *testing.T) {
 	for _, value := range []string{"", "v", "two\nlines"} {
-		e, err := backend.Write("k", []byte(value), func(drawn store.Revision) (string, error) { return "life", nil })
+		e, err := backend.Write("k", []byte(value), func(store.Entry) (string, error) { return "life", nil })
 		if err != nil || e.Revision == 0 || e.Life != "life" || e.Key != "k" || string(e.Value) != value {
 			t.Fatal(e, err)
 		}
@@ -104,7 +104,7 @@ func TestTheSystemDrawsRevisions(t *testing.T) {
 	system := rand.Reader
 	t.Cleanup(func() { rand.Reader = system })
 	rand.Reader = fours{}
-	e, err := backend.Write("k", nil, func(drawn store.Revision) (string, error) { return "", nil })
+	e, err := backend.Write("k", nil, func(store.Entry) (string, error) { return "", nil })
 	if err != nil || e.Revision != 0x0202020202020203 {
 		t.Errorf("of nothing but fours it draws %x, %v", e.Revision, err)
 	}
@@ -122,7 +122,7 @@ func (fours) Read(b []byte) (int, error) {
 
 func TestAWriteOutOfBoundsIsNotMade(t *testing.T) {
 	for key, value := range map[string][]byte{"": nil, "k": make([]byte, store.MaxValueBytes+1)} {
-		if _, err := backend.Write(key, value, func(store.Revision) (string, error) {
+		if _, err := backend.Write(key, value, func(store.Entry) (string, error) {
 			t.Errorf("key %q, %d bytes: it was made", key, len(value))
 			return "", nil
 		}); !errors.Is(err, store.ErrRefused) {

@@ -246,7 +246,7 @@ func (s *Store) damaged(of string, why ...error) error {
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	return s.calls.Swap(ctx, key, slices.Clone(value), func(ctx context.Context, drawn store.Revision) (life string, err error) {
+	return s.calls.Swap(ctx, key, value, func(ctx context.Context, e store.Entry) (life string, err error) {
 		select {
 		case s.turn <- struct{}{}:
 			defer func() { <-s.turn }()
@@ -260,7 +260,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			return "", err
 		}
 		defer s.disk.unlock()
-		return s.swap(ctx, store.Entry{Key: key, Value: slices.Clone(value), Revision: drawn}, old)
+		return s.swap(ctx, e, old)
 	})
 }
 

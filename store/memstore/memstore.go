@@ -18,12 +18,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
+// life names the only life of each store. It ends with its process.
+const life = "first"
+
 // Store is a map under a mutex. Make one with [New].
 type Store struct {
 	mu      sync.Mutex
 	entries map[string]store.Entry
 	random  func() int64
-	life    string
 	closed  bool
 }
 
@@ -33,7 +35,7 @@ func New(random func() int64) *Store {
 	if random == nil {
 		random = rand.Int64
 	}
-	return &Store{entries: map[string]store.Entry{}, random: random, life: "first"}
+	return &Store{entries: map[string]store.Entry{}, random: random}
 }
 
 // locked runs a call on the entries, unless ctx has ended or the store is closed.
@@ -77,8 +79,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		}
 		e := store.Entry{Key: key, Value: value, Revision: store.Revision(s.random() | 1)} // never 0
 		s.entries[key] = copied(e)
-		e.Life = s.life
-		return e, nil
+		e.Life = life
+		return copied(e), nil
 	})
 }
 
@@ -128,13 +130,6 @@ func (s *Store) Restore(to Snapshot) {
 	defer s.mu.Unlock()
 	s.entries = map[string]store.Entry{}
 	maps.Copy(s.entries, to)
-}
-
-// BeginLife begins a life of the store, under a new name. The first is "first".
-func (s *Store) BeginLife(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.life = name
 }
 
 // Delete removes a key, like an eviction.

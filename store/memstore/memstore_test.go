@@ -56,25 +56,15 @@ func TestARestoredSnapshotIsAsItWasAndGivesNoRevisionAgain(t *testing.T) {
 	put(t, s, "k", 0, "again")
 }
 
-func TestOnlyBeginLifeChangesTheLife(t *testing.T) {
+func TestARestoreBeginsNoLife(t *testing.T) {
 	s := memstore.New(nil)
-	var old store.Revision
-	life := func() string {
-		e, err := s.CompareAndSwap(context.Background(), "k", old, nil)
-		if err != nil {
-			t.Fatal(err)
+	var lives [2]string
+	for i := range lives {
+		s.Restore(nil)
+		e, err := s.CompareAndSwap(context.Background(), "k", 0, nil)
+		if lives[i] = e.Life; err != nil || e.Life == "" || e.Life != lives[0] {
+			t.Errorf("lives %q, %v", lives, err)
 		}
-		old = e.Revision
-		return e.Life
-	}
-	first := life()
-	s.Restore(s.Snapshot())
-	if got := life(); got != first || first == "" {
-		t.Errorf("life %q, after a copy was restored %q", first, got)
-	}
-	s.BeginLife("second")
-	if got := life(); got != "second" {
-		t.Errorf("life %q", got)
 	}
 }
 

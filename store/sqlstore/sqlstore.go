@@ -73,9 +73,10 @@ type Store struct {
 // New returns a store in db, which Close closes. Limit its connections before that (SetMaxOpenConns): the
 // store then keeps three of them for leases, if there are more. In a database on another host it creates
 // the table if it does not exist, and otherwise writes nothing. In a SQLite file only [Make] creates it,
-// so that a mistyped path is [store.ErrNotFound], not another, empty store. The error is [store.ErrRefused] if the table of that name is not
-// Firn's, or the session is unfit; a later unfit session is refused at its first use. Over a database on
-// another host the store is also a [store.Clock] and [store.Examined].
+// so that a mistyped path is [store.ErrNotFound], not another, empty store. The error is
+// [store.ErrRefused] if the table of that name is not Firn's, or the session is unfit; a later unfit
+// session is refused at its first use. Over a database on another host the store is also a
+// [store.Clock] and [store.Examined].
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	return open(ctx, db, dialect, false)
 }
@@ -123,13 +124,10 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // CompareAndSwap implements [store.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if value == nil {
-		value = []byte{} // a nil slice would be written as NULL
-	}
-	return backend.Write(key, value, func(drawn store.Revision) (life string, err error) {
-		statement, args := s.dialect.insert, []any{key, value, drawn}
+	return backend.Write(key, value, func(e store.Entry) (life string, err error) {
+		statement, args := s.dialect.insert, []any{key, e.Value, e.Revision}
 		if old != 0 {
-			statement, args = s.dialect.update, []any{value, drawn, key, old}
+			statement, args = s.dialect.update, []any{e.Value, e.Revision, key, old}
 		}
 		lost := false // a connection was lost, by a driver that may still have sent the write
 		life, err = call(ctx, s, "compare-and-swap", key, func(ctx context.Context, conn *sql.Conn) (string, error) {

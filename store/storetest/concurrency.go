@@ -103,7 +103,9 @@ func creators(t *testing.T, _ Factory, s store.Store) {
 			t.Fatalf("%d of %d creators won %q", len(wins), n, key)
 		}
 		e := <-wins
-		holds(t, s, key, string(e.Value), e.Revision)
+		for range 3 { // a write that lost must not arrive later either
+			holds(t, s, key, string(e.Value), e.Revision)
+		}
 	}
 }
 
@@ -170,6 +172,51 @@ func visible(t *testing.T, f Factory, a store.Store) {
 			conflict(t, b, "k", old)
 		}
 		a, b = b, a
+	}
+}
+
+// oneLifeOnly does everything but lose something, and expects the same life all the time.
+func oneLifeOnly(t *testing.T, f Factory, s store.Store) {
+	ctx := context.Background()
+	first, last := "", store.Entry{}
+	write := func(after string) {
+		written, err := s.CompareAndSwap(ctx, "k", last.Revision, nil)
+		if last.Revision == 0 {
+			first = written.Life
+		}
+		if err != nil || written.Life != first {
+			t.Fatalf("a write after %s: life %q, %v; it was %q", after, written.Life, err, first)
+		}
+		last = written
+	}
+	write("none")
+	for range 300 {
+		write("writes")
+	}
+	missing(t, s, "none")
+	conflict(t, s, "k", 0)
+	write("a conflict")
+	if _, err := s.CompareAndSwap(ctx, "", 0, nil); !errors.Is(err, store.ErrRefused) {
+		t.Error(err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	for op, call := range calls(s, "k", last.Revision) {
+		if err := call(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v: %v", op, err)
+		}
+	}
+	write("calls that were refused or had ended")
+	if f.Delete != nil {
+		put(t, s, "deleted", 0, "")
+		f.Delete(t, s, "deleted")
+		write("a key was deleted")
+	}
+	if f.Another != nil {
+		h := f.Another(t, s)
+		put(t, h, "of the other", 0, "")
+		mustClose(t, h)
+		write("another handle came and went")
 	}
 }
 

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,9 +136,7 @@ func ended(t *testing.T, _ Factory, s store.Store) {
 			if !errors.Is(err, test.is) || !errors.Is(err, test.cause) {
 				t.Errorf("%v: %v, want an error that is both %q and %q", op, err, test.is, test.cause)
 			}
-			if store.Unapplied(err) { // otherwise the outcome is unknown
-				holds(t, s, key, "before", revision)
-			}
+			holds(t, s, key, "before", revision)
 		}
 	}
 }
@@ -155,10 +156,51 @@ func closed(t *testing.T, _ Factory, s store.Store) {
 	}
 }
 
+// closing closes a store under its writers, each alone on its key.
+func closing(t *testing.T, f Factory, s store.Store) {
+	const writers = 4
+	var other store.Store
+	if f.Another != nil {
+		other = another(t, f, s)
+	}
+	var group sync.WaitGroup
+	var acknowledged [writers]atomic.Int64
+	for w := range writers {
+		group.Go(func() {
+			key := fmt.Sprint("closing/", w)
+			for {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				_, _, err := step(ctx, s, key)
+				cancel()
+				if err == nil {
+					acknowledged[w].Add(1)
+					continue
+				}
+				isCallError(t, err)
+				if !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) || errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v, want ErrUnavailable", err)
+				}
+				return
+			}
+		})
+	}
+	for w := range writers {
+		until(t, "a write", func() bool { return acknowledged[w].Load() > 0 })
+	}
+	mustClose(t, s)
+	group.Wait()
+	for w := 0; w < writers && other != nil; w++ {
+		e, err := other.Get(context.Background(), fmt.Sprint("closing/", w))
+		if n, _ := strconv.ParseInt(string(e.Value), 10, 64); err != nil || n < acknowledged[w].Load() || n > acknowledged[w].Load()+1 {
+			t.Errorf("%s, %v, after %d writes were acknowledged and at most one was cut off", show(e), err, acknowledged[w].Load())
+		}
+	}
+}
+
 func clock(t *testing.T, _ Factory, s store.Store) {
 	c, ok := s.(store.Clock)
 	if !ok {
-		return // it reports no life
+		return // it has none
 	}
 	var last time.Time
 	for range 100 {

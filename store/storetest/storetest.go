@@ -61,12 +61,14 @@ func Run(t *testing.T, f Factory) {
 	claim("what is out of bounds is refused, what is just within is not", true, bounds)
 	claim("a call whose context has ended says so", true, ended)
 	claim("a closed store is unavailable, and may be closed again", true, closed)
+	claim("calls in flight end when the store is closed", true, closing)
 	claim("a clock does not go back", true, clock)
 	claim("concurrent writers lose no write", true, counter)
 	claim("one of many creators wins", true, creators)
 	claim("readers never see a write undone", true, readers)
 	claim("several handles lose no write", several, countersByHandle)
 	claim("a write is seen by other handles at once", several, visible)
+	claim("only a loss begins a life", true, oneLifeOnly)
 	claim("all handles name one life", several, lives)
 	claim("all handles name one life after a restart", several && restarts, livesAfter)
 	claim("a deleted key's revisions never come back", f.Delete != nil, recreated)
@@ -217,10 +219,15 @@ func ownership(t *testing.T, _ Factory, s store.Store) {
 	if err != nil || getErr != nil || listErr != nil || len(list) != 1 {
 		t.Fatal(err, getErr, listErr, list)
 	}
-	for _, held := range [][]byte{value, e.Value, list[0].Value} {
+	for _, held := range [][]byte{value, written.Value, e.Value, list[0].Value} {
 		copy(held, "XXXXXXXXXX")
 		holds(t, s, "k", "value of k", written.Revision)
 		listed(t, s, "k")
+	}
+	value = []byte("value of k")
+	written, err = s.CompareAndSwap(ctx, "k", written.Revision, value)
+	if copy(value, "XXXXXXXXXX"); err != nil || string(written.Value) != "value of k" {
+		t.Errorf("the answer changes with the value that was given: %s, %v", show(written), err)
 	}
 }
 

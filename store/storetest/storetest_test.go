@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -117,144 +118,196 @@ func TestAStoreInGoodOrderPasses(t *testing.T) {
 // does.
 type broken struct {
 	store.Store
-	get  func(s store.Store, key string) (store.Entry, error)
-	swap func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error)
-	list func(s store.Store, prefix string) ([]store.Entry, error)
+	get  func(ctx context.Context, s store.Store, key string) (store.Entry, error)
+	swap func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error)
+	list func(ctx context.Context, s store.Store, prefix string) ([]store.Entry, error)
 
 	restart func(*memstore.Store)
+	closing context.Context
+	close   context.CancelFunc
+}
+
+// closes waits until the store is closed, in a call of the claim about that.
+func (b *broken) closes(ctx context.Context, key string) bool {
+	if !strings.HasPrefix(key, "closing") {
+		return false
+	}
+	select {
+	case <-b.closing.Done():
+	case <-ctx.Done():
+	}
+	return true
+}
+
+func (b *broken) Close() error {
+	b.close()
+	return b.Store.Close()
 }
 
 func (b *broken) Get(ctx context.Context, key string) (store.Entry, error) {
-	if b.get != nil && ctx.Err() == nil {
-		return b.get(b.Store, key)
+	if b.get != nil {
+		return b.get(ctx, b.Store, key)
 	}
 	return b.Store.Get(ctx, key)
 }
 
 func (b *broken) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	if b.swap != nil && ctx.Err() == nil {
-		return b.swap(b.Store, key, old, value)
+	if b.swap != nil {
+		return b.swap(ctx, b.Store, key, old, value)
 	}
 	return b.Store.CompareAndSwap(ctx, key, old, value)
 }
 
 func (b *broken) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	if b.list != nil && ctx.Err() == nil {
-		return b.list(b.Store, prefix)
+	if b.list != nil {
+		return b.list(ctx, b.Store, prefix)
 	}
 	return b.Store.List(ctx, prefix)
 }
 
-var bg = context.Background()
+// A fault is a typical bug of a backend.
+type fault struct {
+	name  string
+	claim string // of the suite, which fails for it
+	store func() *broken
+}
 
-// faults are typical bugs of backends.
-var faults = map[string]func() *broken{
-	"create replaces": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			if e, err := s.Get(bg, key); err == nil && old == 0 {
+var handles atomic.Int64 // that were opened so far
+
+// sharing is a store that keeps the bytes which says; its reads return these, or a copy unless readers is
+// set.
+func sharing(which func(written store.Entry, given []byte) []byte, readers bool) *broken {
+	var shared sync.Map
+	return &broken{
+		swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(ctx, key, old, value)
+			if err == nil {
+				shared.Store(written.Revision, which(written, value))
+			}
+			return written, err
+		},
+		get: func(ctx context.Context, s store.Store, key string) (store.Entry, error) {
+			e, err := s.Get(ctx, key)
+			if held, ok := shared.Load(e.Revision); ok && err == nil {
+				e.Value = held.([]byte)
+				if !readers {
+					e.Value = slices.Clone(e.Value)
+				}
+			}
+			return e, err
+		},
+	}
+}
+
+var faults = []fault{
+	{"create replaces", "old 0 creates and never replaces", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			if e, err := s.Get(ctx, key); err == nil && old == 0 {
 				old = e.Revision
 			}
-			return s.CompareAndSwap(bg, key, old, value)
+			return s.CompareAndSwap(ctx, key, old, value)
 		}}
-	},
-	"the revision is not compared": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			if e, err := s.Get(bg, key); err == nil && old != 0 {
+	}},
+	{"the revision is not compared", "a write needs the present revision and draws a new one", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			if e, err := s.Get(ctx, key); err == nil && old != 0 {
 				old = e.Revision
 			}
-			return s.CompareAndSwap(bg, key, old, value)
+			return s.CompareAndSwap(ctx, key, old, value)
 		}}
-	},
-	"an absent key may be written from any revision": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			if _, err := s.Get(bg, key); errors.Is(err, store.ErrNotFound) {
+	}},
+	{"an absent key may be written from any revision", "an absent key is not found", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			if _, err := s.Get(ctx, key); errors.Is(err, store.ErrNotFound) {
 				old = 0
 			}
-			return s.CompareAndSwap(bg, key, old, value)
+			return s.CompareAndSwap(ctx, key, old, value)
 		}}
-	},
-	"a write of the same value changes nothing": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			if e, err := s.Get(bg, key); err == nil && e.Revision == old && string(e.Value) == string(value) {
+	}},
+	{"a write of the same value changes nothing", "a write needs the present revision and draws a new one", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			if e, err := s.Get(ctx, key); err == nil && e.Revision == old && string(e.Value) == string(value) {
 				return e, nil
 			}
-			return s.CompareAndSwap(bg, key, old, value)
+			return s.CompareAndSwap(ctx, key, old, value)
 		}}
-	},
-	"a conflict is no conflict to errors.Is": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			written, err := s.CompareAndSwap(bg, key, old, value)
+	}},
+	{"a conflict is no conflict to errors.Is", "an absent key is not found", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(ctx, key, old, value)
 			if errors.Is(err, store.ErrConflict) {
 				err = errors.New(err.Error())
 			}
 			return written, err
 		}}
-	},
-	"keys are distinguished without case": func() *broken {
+	}},
+	{"keys are distinguished without case", "keys are distinguished byte for byte", func() *broken {
 		return &broken{
-			get: func(s store.Store, key string) (store.Entry, error) { return s.Get(bg, strings.ToLower(key)) },
-			swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-				return s.CompareAndSwap(bg, strings.ToLower(key), old, value)
+			get: func(ctx context.Context, s store.Store, key string) (store.Entry, error) {
+				return s.Get(ctx, strings.ToLower(key))
+			},
+			swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+				return s.CompareAndSwap(ctx, strings.ToLower(key), old, value)
 			},
 		}
-	},
-	"trailing spaces of a key are dropped": func() *broken {
-		return &broken{get: func(s store.Store, key string) (store.Entry, error) {
-			return s.Get(bg, strings.TrimRight(key, " "))
+	}},
+	{"trailing spaces of a key are dropped", "keys are distinguished byte for byte", func() *broken {
+		return &broken{get: func(ctx context.Context, s store.Store, key string) (store.Entry, error) {
+			return s.Get(ctx, strings.TrimRight(key, " "))
 		}}
-	},
-	"a percent sign in a prefix is a pattern": func() *broken {
-		return &broken{list: func(s store.Store, prefix string) ([]store.Entry, error) {
+	}},
+	{"a percent sign in a prefix is a pattern", "a listing has what begins with the prefix, sorted by bytes", func() *broken {
+		return &broken{list: func(ctx context.Context, s store.Store, prefix string) ([]store.Entry, error) {
 			before, _, _ := strings.Cut(prefix, "%")
-			return s.List(bg, before)
+			return s.List(ctx, before)
 		}}
-	},
-	"a listing is not sorted": func() *broken {
-		return &broken{list: func(s store.Store, prefix string) ([]store.Entry, error) {
-			list, err := s.List(bg, prefix)
+	}},
+	{"a listing is not sorted", "a listing has what begins with the prefix, sorted by bytes", func() *broken {
+		return &broken{list: func(ctx context.Context, s store.Store, prefix string) ([]store.Entry, error) {
+			list, err := s.List(ctx, prefix)
 			slices.Reverse(list)
 			return list, err
 		}}
-	},
-	"a listing stops at a thousand": func() *broken {
-		return &broken{list: func(s store.Store, prefix string) ([]store.Entry, error) {
-			list, err := s.List(bg, prefix)
+	}},
+	{"a listing stops at a thousand", "a listing of thousands is whole", func() *broken {
+		return &broken{list: func(ctx context.Context, s store.Store, prefix string) ([]store.Entry, error) {
+			list, err := s.List(ctx, prefix)
 			return list[:min(len(list), 1000)], err
 		}}
-	},
-	"a value ends at its first NUL": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+	}},
+	{"a value ends at its first NUL", "values come back byte for byte", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
 			before, _, _ := strings.Cut(string(value), "\x00")
-			return s.CompareAndSwap(bg, key, old, []byte(before))
+			return s.CompareAndSwap(ctx, key, old, []byte(before))
 		}}
-	},
-	"a value is made UTF-8": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			return s.CompareAndSwap(bg, key, old, []byte(strings.ToValidUTF8(string(value), "?")))
+	}},
+	{"a value is made UTF-8", "values come back byte for byte", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			return s.CompareAndSwap(ctx, key, old, []byte(strings.ToValidUTF8(string(value), "?")))
 		}}
-	},
-	"compare and swap are two steps": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			if e, err := s.Get(bg, key); err == nil && e.Revision != old || err != nil && old != 0 {
-				return s.CompareAndSwap(bg, key, old, value)
+	}},
+	{"compare and swap are two steps", "concurrent writers lose no write", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			if e, err := s.Get(ctx, key); err == nil && e.Revision != old || err != nil && old != 0 {
+				return s.CompareAndSwap(ctx, key, old, value)
 			}
 			for {
 				runtime.Gosched() // yields to another goroutine, as a network call does
-				e, _ := s.Get(bg, key)
-				written, err := s.CompareAndSwap(bg, key, e.Revision, value)
+				e, _ := s.Get(ctx, key)
+				written, err := s.CompareAndSwap(ctx, key, e.Revision, value)
 				if !errors.Is(err, store.ErrConflict) {
 					return written, err
 				}
 			}
 		}}
-	},
-	"reads come from a cache": func() *broken {
+	}},
+	{"reads come from a cache", "a write needs the present revision and draws a new one", func() *broken {
 		var (
 			mu    sync.Mutex
 			cache = map[string]store.Entry{}
 			reads int
 		)
-		return &broken{get: func(s store.Store, key string) (store.Entry, error) {
+		return &broken{get: func(ctx context.Context, s store.Store, key string) (store.Entry, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if e, ok := cache[key]; ok && reads%3 != 0 {
@@ -262,78 +315,234 @@ var faults = map[string]func() *broken{
 				return e, nil
 			}
 			reads++
-			e, err := s.Get(bg, key)
+			e, err := s.Get(ctx, key)
 			if err == nil {
 				cache[key] = e
 			}
 			return e, err
 		}}
-	},
-	"each write names a life of its own": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			written, err := s.CompareAndSwap(bg, key, old, value)
+	}},
+	{"each write names a life of its own", "all handles name one life", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(ctx, key, old, value)
 			written.Life = key
 			return written, err
 		}}
-	},
-	"a read names a life": func() *broken {
-		return &broken{get: func(s store.Store, key string) (store.Entry, error) {
-			e, err := s.Get(bg, key)
+	}},
+	{"a read names a life", "old 0 creates and never replaces", func() *broken {
+		return &broken{get: func(ctx context.Context, s store.Store, key string) (store.Entry, error) {
+			e, err := s.Get(ctx, key)
 			e.Life = "first"
 			return e, err
 		}}
-	},
-	"a restart begins a life for each handle": func() *broken {
+	}},
+	{"a restart begins a life for each handle", "all handles name one life after a restart", func() *broken {
 		var restarted atomic.Bool // writers continue meanwhile
 		b := &broken{restart: func(*memstore.Store) { restarted.Store(true) }}
-		b.swap = func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			written, err := s.CompareAndSwap(bg, key, old, value)
+		b.swap = func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(ctx, key, old, value)
 			if restarted.Load() {
 				written.Life = "second"
 			}
 			return written, err
 		}
 		return b
-	},
-	"an error has no fields": func() *broken {
-		return &broken{get: func(s store.Store, key string) (store.Entry, error) {
-			e, err := s.Get(bg, key)
+	}},
+	{"an error has no fields", "an absent key is not found", func() *broken {
+		return &broken{get: func(ctx context.Context, s store.Store, key string) (store.Entry, error) {
+			e, err := s.Get(ctx, key)
 			if errors.Is(err, store.ErrNotFound) {
 				err = store.ErrNotFound
 			}
 			return e, err
 		}}
-	},
-	"a write returns no value": func() *broken {
-		return &broken{swap: func(s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
-			written, err := s.CompareAndSwap(bg, key, old, value)
+	}},
+	{"a write returns no value", "old 0 creates and never replaces", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(ctx, key, old, value)
 			written.Value = nil
 			return written, err
 		}}
-	},
-	"a restart forgets": func() *broken {
+	}},
+	{"a restart forgets", "what was acknowledged survives a restart", func() *broken {
 		return &broken{restart: func(m *memstore.Store) { m.Restore(nil) }}
-	},
-	"a restart goes back to an older copy": func() *broken {
+	}},
+	{"a restart goes back to an older copy", "what was acknowledged survives a restart", func() *broken {
 		var older memstore.Snapshot
 		return &broken{restart: func(m *memstore.Store) {
 			now := m.Snapshot()
 			m.Restore(older)
 			older = now
 		}}
-	},
-	"a call does not look at its context": func() *broken {
-		return &broken{get: func(s store.Store, key string) (store.Entry, error) { return s.Get(bg, key) }}
-	},
-	"an absent key is empty": func() *broken {
-		return &broken{get: func(s store.Store, key string) (store.Entry, error) {
-			e, err := s.Get(bg, key)
+	}},
+	{"a read waits although its context has ended", "a call to a silent server ends with its context", func() *broken {
+		return &broken{get: func(_ context.Context, s store.Store, key string) (store.Entry, error) {
+			return s.Get(context.Background(), key)
+		}}
+	}},
+	{"an absent key is empty", "an absent key is not found", func() *broken {
+		return &broken{get: func(ctx context.Context, s store.Store, key string) (store.Entry, error) {
+			e, err := s.Get(ctx, key)
 			if errors.Is(err, store.ErrNotFound) {
 				return store.Entry{Key: key}, nil
 			}
 			return e, err
 		}}
-	},
+	}},
+	{"a write is made although its context has ended", "a call whose context has ended says so", func() *broken {
+		return &broken{swap: func(_ context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			return s.CompareAndSwap(context.Background(), key, old, value)
+		}}
+	}},
+	{"a write is made and then says that its context has ended", "a call whose context has ended says so", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(context.WithoutCancel(ctx), key, old, value)
+			if ctx.Err() != nil {
+				return store.Entry{}, store.ContextError(ctx)
+			}
+			return written, err
+		}}
+	}},
+	{"an ended context's cause is left out", "a call whose context has ended says so", func() *broken {
+		return &broken{list: func(ctx context.Context, s store.Store, prefix string) ([]store.Entry, error) {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return s.List(ctx, prefix)
+		}}
+	}},
+	{"a write returns the bytes it was given", "a value belongs to whoever holds it", func() *broken {
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(ctx, key, old, value)
+			written.Value = value
+			return written, err
+		}}
+	}},
+	{"a write returns the bytes that are stored", "a value belongs to whoever holds it", func() *broken {
+		return sharing(func(written store.Entry, _ []byte) []byte { return written.Value }, false)
+	}},
+	{"the bytes given are stored", "a value belongs to whoever holds it", func() *broken {
+		return sharing(func(_ store.Entry, given []byte) []byte { return given }, false)
+	}},
+	{"a read returns the bytes that are stored", "a value belongs to whoever holds it", func() *broken {
+		return sharing(func(written store.Entry, _ []byte) []byte { return slices.Clone(written.Value) }, true)
+	}},
+	{"a conflict is answered and the write is applied", "concurrent writers lose no write", func() *broken {
+		var busy, writes atomic.Int64
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			defer busy.Add(-1)
+			alone := busy.Add(1) == 1 || writes.Add(1)%10 != 0
+			runtime.Gosched() // yields to another goroutine, as a network call does
+			written, err := s.CompareAndSwap(ctx, key, old, value)
+			if err == nil && !alone {
+				return store.Entry{}, &store.CallError{Store: "late", Op: "compare-and-swap", Key: key, Err: store.ErrConflict}
+			}
+			return written, err
+		}}
+	}},
+	{"a conflict is answered and the write arrives later", "one of many creators wins", func() *broken {
+		var (
+			mu   sync.Mutex
+			late = map[string]func(s store.Store){}
+		)
+		return &broken{
+			get: func(ctx context.Context, s store.Store, key string) (store.Entry, error) {
+				e, err := s.Get(ctx, key)
+				mu.Lock()
+				defer mu.Unlock()
+				if arrive := late[key]; arrive != nil { // after this read
+					delete(late, key)
+					arrive(s)
+				}
+				return e, err
+			},
+			swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+				written, err := s.CompareAndSwap(ctx, key, old, value)
+				if old == 0 && errors.Is(err, store.ErrConflict) && string(value) != "conflicting" { // sent twice, the second time over what it finds
+					mu.Lock()
+					defer mu.Unlock()
+					late[key] = func(s store.Store) {
+						e, _ := s.Get(context.Background(), key)
+						_, _ = s.CompareAndSwap(context.Background(), key, e.Revision, value)
+					}
+				}
+				return written, err
+			},
+		}
+	}},
+	{"a conflict begins a life", "only a loss begins a life", func() *broken {
+		var conflicts atomic.Int64
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(ctx, key, old, value)
+			if errors.Is(err, store.ErrConflict) {
+				conflicts.Add(1)
+			}
+			if err == nil {
+				written.Life += strings.Repeat("'", int(conflicts.Load()))
+			}
+			return written, err
+		}}
+	}},
+	{"each handle begins a life", "all handles name one life", func() *broken {
+		life := fmt.Sprint("life ", handles.Add(1))
+		return &broken{swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(ctx, key, old, value)
+			if err == nil {
+				written.Life = life
+			}
+			return written, err
+		}}
+	}},
+	{"a listing leaves out what is written meanwhile", "readers never see a write undone", func() *broken {
+		var busy atomic.Int64
+		return &broken{
+			swap: func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+				defer busy.Add(-1)
+				busy.Add(1)
+				runtime.Gosched()
+				return s.CompareAndSwap(ctx, key, old, value)
+			},
+			list: func(ctx context.Context, s store.Store, prefix string) ([]store.Entry, error) {
+				list, err := s.List(ctx, prefix)
+				if busy.Load() > 0 && len(list) > 0 {
+					list = list[1:]
+				}
+				return list, err
+			},
+		}
+	}},
+	{"a listing is of the moment of the one before", "a listing of thousands is whole", func() *broken {
+		var before atomic.Pointer[[]store.Entry]
+		return &broken{list: func(ctx context.Context, s store.Store, prefix string) ([]store.Entry, error) {
+			list, err := s.List(ctx, prefix)
+			if older := before.Swap(&list); older != nil && err == nil {
+				return *older, nil
+			}
+			return list, err
+		}}
+	}},
+	{"a call waits although the store was closed", "calls in flight end when the store is closed", func() *broken {
+		b := &broken{}
+		b.swap = func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			if old == 0 || !b.closes(ctx, key) {
+				return s.CompareAndSwap(ctx, key, old, value)
+			}
+			<-ctx.Done()
+			return store.Entry{}, &store.CallError{Store: "deaf", Op: "compare-and-swap", Key: key, Err: store.ContextError(ctx)}
+		}
+		return b
+	}},
+	{"a write whose answer closing has cut off is called a conflict", "calls in flight end when the store is closed", func() *broken {
+		b := &broken{}
+		b.swap = func(ctx context.Context, s store.Store, key string, old store.Revision, value []byte) (store.Entry, error) {
+			written, err := s.CompareAndSwap(ctx, key, old, value)
+			if old != 0 && err == nil && b.closes(ctx, key) {
+				return store.Entry{}, &store.CallError{Store: "hasty", Op: "compare-and-swap", Key: key, Err: store.ErrConflict}
+			}
+			return written, err
+		}
+		return b
+	}},
 }
 
 const faultVariable = "FIRN_STORETEST_FAULT"
@@ -341,25 +550,28 @@ const faultVariable = "FIRN_STORETEST_FAULT"
 // TestABrokenStore runs the suite over a store with a fault when the test below starts it; otherwise
 // it does nothing.
 func TestABrokenStore(t *testing.T) {
-	if fault, ok := faults[os.Getenv(faultVariable)]; ok {
-		storetest.LosePatience()
-		storetest.Run(t, memory(func(s store.Store) store.Store {
-			b := fault()
-			b.Store = s
-			return b
-		}))
+	for _, f := range faults {
+		if f.name == os.Getenv(faultVariable) {
+			storetest.LosePatience()
+			storetest.Run(t, memory(func(s store.Store) store.Store {
+				b := f.store()
+				b.Store = s
+				b.closing, b.close = context.WithCancel(context.Background())
+				return b
+			}))
+		}
 	}
 }
 
 func TestTheSuiteFindsEveryFault(t *testing.T) {
-	for name := range faults {
-		t.Run(name, func(t *testing.T) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestABrokenStore$")
-			cmd.Env = append(os.Environ(), faultVariable+"="+name)
+			cmd.Env = append(os.Environ(), faultVariable+"="+f.name)
 			out, err := cmd.CombinedOutput()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || !strings.Contains(string(out), "--- FAIL: TestABrokenStore/") {
-				t.Errorf("the suite passes: %v\n%s", err, out)
+			if !errors.As(err, &exit) || !strings.Contains(string(out), "--- FAIL: TestABrokenStore/"+strings.ReplaceAll(f.claim, " ", "_")+" (") {
+				t.Errorf("the suite does not find it by the claim %q: %v\n%s", f.claim, err, out)
 			}
 			if strings.Contains(string(out), "panic:") || strings.Contains(string(out), "DATA RACE") {
 				t.Errorf("it did not fail by a claim:\n%s", out)
