@@ -13,6 +13,7 @@ import (
 const (
 	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
 	unknown     = "it lacks a command that Firn needs, or the command was renamed"
+	isReplica   = "it is a replica: name the primary, or Sentinels and ?master=NAME"
 	// merged refuses both members, of a key or of the record of the replicas: nothing shows which is the
 	// later, and the older one would bring back a superseded state.
 	merged = "the key has two members, as when a copy was merged into the set: remove the older one"
@@ -36,7 +37,7 @@ var replies = []struct {
 	{"WRONGPASS", store.ErrRefused, "check user and password"},
 	{"AUTH", store.ErrRefused, "it has no password, or the user does not exist: check the URL"},
 	{"NOPERM|The user executing the script can't run|ACL failure in script", store.ErrRefused, permissions},
-	{"READONLY", store.ErrRefused, "it is a replica: name the primary, or Sentinels and ?master=NAME"},
+	{"READONLY", store.ErrRefused, isReplica},
 	{"WRONGTYPE", store.ErrRefused, "the key holds something else: name another with ?key=NAME"},
 	{"OOM", store.ErrRefused, "its memory is full: raise maxmemory"},
 	{"MISCONF", store.ErrRefused, "it cannot write to its disk: see its log"},

@@ -486,3 +486,39 @@ func TestANumberIsLoweredWhileSentinelsAreSilent(t *testing.T) {
 	}
 	confirmed(t, s, "alone")
 }
+
+// As a service's name, a virtual address or a load balancer does: it leads new connections elsewhere, and
+// existing ones stay.
+func TestAStoreFollowsAnAddressThatLeadsToAnotherServer(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, demoted := range []bool{false, true} {
+		a, replicas := withReplicas(t, 1)
+		b := replicas[0]
+		proxy := servers.NewProxy(t, a.Addr(), nil)
+		s := open(t, "redis://"+proxy.Addr())
+		confirmed(t, s, "before")
+		if err := raw(t, b.Addr()).ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(t, "redis://"+b.Addr()).SetReplicas(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+		proxy.Choose(func(int) string { return b.Addr() })
+		if demoted {
+			// It follows a server that does not answer, and serves old data.
+			if err := raw(t, a.Addr()).ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Get(ctx, "before"); !errors.Is(err, store.ErrRefused) || !contains(err.Error(), "it is a replica") {
+				t.Errorf("a read from the former primary: %v", err)
+			}
+			if _, err := s.Get(ctx, "before"); err != nil {
+				t.Errorf("the next read: %v", err)
+			}
+		} else {
+			unconfirmed(t, s, "on the former primary", "0 of 1")
+		}
+		confirmed(t, s, "on the present primary")
+	}
+}

@@ -20,8 +20,8 @@ type record struct {
 
 // A look is a server's view of its replicas.
 type look struct {
-	record    // of the set
-	excess    int
+	record // of the set
+	syncs
 	history   string // the server's: a promotion begins another
 	attached  int
 	online    int
@@ -29,9 +29,16 @@ type look struct {
 	primary   int // 1, or 0
 }
 
+// syncs tell whether replicas connected between two moments: see the scripts.
+type syncs struct{ began, commands int }
+
+func (s syncs) changed(earlier syncs) bool {
+	return s.began != earlier.began || s.commands < earlier.commands
+}
+
 // read parses a script's answer.
 func (l *look) read(answer *redis.Cmd) error {
-	return read(answer, &l.n, &l.since, &l.excess, &l.history, &l.attached, &l.online, &l.addresses, &l.primary)
+	return read(answer, &l.n, &l.since, &l.began, &l.commands, &l.history, &l.attached, &l.online, &l.addresses, &l.primary)
 }
 
 func read(answer *redis.Cmd, fields ...any) error {

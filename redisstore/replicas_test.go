@@ -64,9 +64,9 @@ func TestAReplicaPromotedBesideALivingPrimaryStopsBoth(t *testing.T) {
 }
 
 // patient opens a store that waits for replicas long enough for a busy machine.
-func patient(addr string) (*redisstore.Store, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: 9 * time.Second})
-	return redisstore.New(context.Background(), client, redisstore.Config{ConfirmTimeout: 8 * time.Second})
+func patient(addr string, timeout time.Duration) (*redisstore.Store, error) {
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: timeout + time.Second})
+	return redisstore.New(context.Background(), client, redisstore.Config{ConfirmTimeout: timeout})
 }
 
 func TestAttachingReplicasFailsNoStartAndNoWrite(t *testing.T) {
@@ -78,7 +78,7 @@ func TestAttachingReplicasFailsNoStartAndNoWrite(t *testing.T) {
 		var writes atomic.Int64
 		for w := range 3 {
 			group.Go(func() {
-				s, err := patient(p.Addr())
+				s, err := patient(p.Addr(), 8*time.Second)
 				if err != nil {
 					t.Error(err)
 					return
@@ -92,7 +92,7 @@ func TestAttachingReplicasFailsNoStartAndNoWrite(t *testing.T) {
 		}
 		group.Go(func() {
 			for !stop.Load() {
-				s, err := patient(p.Addr())
+				s, err := patient(p.Addr(), 8*time.Second)
 				if err != nil {
 					t.Errorf("a start: %v", err)
 					continue
@@ -213,50 +213,53 @@ func TestScriptsCountTheReplicasInINFO(t *testing.T) {
 	operator := raw(t, servers.Redis(t).Addr())
 	const a, b = "ip=10.0.0.1,port=6379,state=", "ip=10.0.0.2,port=6379,state="
 	for _, test := range []struct {
-		replicas                            []string
-		addresses, excess, online, attached int64
+		replicas                    []string
+		addresses, online, attached int64
 	}{
-		{nil, 0, 0, 0, 0},
-		{[]string{a + "online,offset=1,lag=0", b + "online,offset=1,lag=1"}, 2, 0, 2, 2},
-		{[]string{a + "online,offset=1,lag=0", b + "online,offset=1,lag=99"}, 2, 0, 2, 2},
-		{[]string{a + "online,offset=0,lag=0", b + "wait_bgsave,offset=0,lag=0"}, 0, 0, 0, 2},
-		{[]string{"ip=10.0.0.3,port=0,state=wait_bgsave,offset=0,lag=0", b + "online,offset=1,lag=0"}, 1, 0, 1, 1}, // redis-cli --replica
-		{[]string{a + "online,offset=1,lag=2", a + "online,offset=1,lag=0"}, 1, 1, 2, 2},
-		{[]string{a + "online,offset=1,lag=3", a + "online,offset=1,lag=0"}, 1, 1, 1, 2},
-		{[]string{a + "online,offset=1,lag=12,type=main-channel", a + "online,offset=1,lag=0,type=replica"}, 1, 1, 1, 2},
-		{[]string{a + "online,offset=1,lag=-3600", a + "online,offset=1,lag=0"}, 1, 1, 1, 2}, // the clock was set back by an hour
-		{[]string{a + "online,offset=1,lag=-1", a + "online,offset=1,lag=-1"}, 1, 1, 1, 2},
+		{nil, 0, 0, 0},
+		{[]string{a + "online,offset=1,lag=0", b + "online,offset=1,lag=1"}, 2, 2, 2},
+		{[]string{a + "online,offset=1,lag=0", b + "online,offset=1,lag=99"}, 2, 2, 2},
+		{[]string{a + "online,offset=0,lag=0", b + "wait_bgsave,offset=0,lag=0"}, 0, 0, 2},
+		{[]string{"ip=10.0.0.3,port=0,state=wait_bgsave,offset=0,lag=0", b + "online,offset=1,lag=0"}, 1, 1, 1}, // redis-cli --replica
+		{[]string{a + "online,offset=1,lag=2", a + "online,offset=1,lag=0"}, 1, 2, 2},
+		{[]string{a + "online,offset=1,lag=3", a + "online,offset=1,lag=0"}, 1, 1, 2},
+		{[]string{a + "online,offset=1,lag=12,type=main-channel", a + "online,offset=1,lag=0,type=replica"}, 1, 1, 2},
+		{[]string{a + "online,offset=1,lag=-3600", a + "online,offset=1,lag=0"}, 1, 1, 2}, // the clock was set back by an hour
+		{[]string{a + "online,offset=1,lag=-1", a + "online,offset=1,lag=-1"}, 1, 1, 2},
 	} {
 		info := fmt.Sprintf("role:master\r\nconnected_slaves:%d\r\n", len(test.replicas))
 		for i, r := range test.replicas {
 			info += fmt.Sprintf("slave%d:%s\r\n", i, r)
 		}
-		info += "master_replid:x\r\nrun_id:x\r\n"
+		info += "master_replid:x\r\nrun_id:x\r\nsync_full:1\r\nsync_partial_ok:1\r\ntotal_commands_processed:1\r\n"
 		// Replaces the server's own functions.
 		const server = "local redis = {call = function(name) if name == 'INFO' then return ARGV[4] end if name == 'ZCOUNT' then return 0 end return {} end}"
-		got, err := operator.Eval(context.Background(), server+redisstore.ReplicasScript+"return {addresses, excess, online, attached}", []string{"firn"}, 0, 0, "single", info).Int64Slice()
-		if err != nil || !slices.Equal(got, []int64{test.addresses, test.excess, test.online, test.attached}) {
+		got, err := operator.Eval(context.Background(), server+redisstore.ReplicasScript+"return {addresses, online, attached}", []string{"firn"}, 0, 0, "single", info).Int64Slice()
+		if err != nil || !slices.Equal(got, []int64{test.addresses, test.online, test.attached}) {
 			t.Errorf("%q: the script counts %v, %v, want %v", test.replicas, got, err, test)
 		}
 	}
 }
 
-// halfDead starts a replica behind a proxy and returns the replica's side of its first connection.
+// halfDead starts a replica behind a proxy and returns the replica's side of each of its connections.
 // After that is closed, the primary's side stays open.
-func halfDead(t *testing.T, p *servers.Server) <-chan io.Reader {
+func halfDead(t *testing.T, p *servers.Server) (*servers.Server, <-chan io.Reader) {
 	t.Helper()
-	end, first := make(chan struct{}), make(chan io.Reader, 1)
+	end, sides := make(chan struct{}), make(chan io.Reader, 100)
 	proxy := servers.NewProxy(t, p.Addr(), func(server io.Writer, client io.Reader) {
-		select {
-		case first <- client:
-		default:
-		}
+		sides <- client
 		_, _ = io.Copy(server, client) // its error is the connection's end
 		<-end
 	})
 	t.Cleanup(func() { close(end) })
-	servers.Replica(t, proxy.Addr())
-	return first
+	return servers.Replica(t, proxy.Addr()), sides
+}
+
+func drop(t *testing.T, side io.Reader) {
+	t.Helper()
+	if err := side.(net.Conn).Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A firewall that forgets a connection notifies at most one side. The replica is back at once, and its
@@ -264,13 +267,11 @@ func halfDead(t *testing.T, p *servers.Server) <-chan io.Reader {
 func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
 	t.Parallel()
 	p := primary(t)
-	first := halfDead(t, p)
+	_, sides := halfDead(t, p)
 	online(t, p.Addr(), 1)
 	s := open(t, "redis://"+p.Addr())
 	confirmed(t, s, "before")
-	if err := (<-first).(net.Conn).Close(); err != nil {
-		t.Fatal(err)
-	}
+	drop(t, <-sides)
 	online(t, p.Addr(), 2)
 	another := open(t, "redis://"+p.Addr())
 	settles(t, s, "once its earlier connection is silent")
@@ -283,40 +284,68 @@ func TestAReplicaThatIsBackAtOnceRaisesNothing(t *testing.T) {
 // Its first connection has acknowledged the write, and is dead; its second one acknowledges it too.
 func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	p := primary(t)
-	first := halfDead(t, p)
-	away := servers.Replica(t, p.Addr())
-	online(t, p.Addr(), 2)
-	s, err := patient(p.Addr())
-	if err != nil {
-		t.Fatal(err)
+	for name, test := range map[string]struct {
+		earlier   bool // it has an even earlier connection, which the primary closes at the same time
+		elsewhere bool // it comes from another address
+		reset     bool // someone resets the server's statistics at the same time
+	}{"": {}, "as another one is closed": {earlier: true}, "from elsewhere": {elsewhere: true}, "with reset statistics": {reset: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			p := primary(t)
+			replica, sides := halfDead(t, p)
+			online(t, p.Addr(), 1)
+			operator := raw(t, p.Addr())
+			dead := operator.ClientList(ctx).Val()
+			if test.earlier {
+				drop(t, <-sides)
+				online(t, p.Addr(), 2)
+			}
+			away := servers.Replica(t, p.Addr())
+			await(t, "the other replica", func() bool { return contains(replicaLines(operator), fmt.Sprintf("port=%d,state=online", away.Port())) })
+			s, err := patient(p.Addr(), 3*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			settles(t, s, "with both")
+			away.Kill()
+			await(t, "the primary to notice", func() bool { return !contains(replicaLines(operator), fmt.Sprintf("port=%d,", away.Port())) })
+			if test.elsewhere {
+				if err := raw(t, replica.Addr()).ConfigSet(ctx, "replica-announce-ip", "127.0.0.9").Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			offsets := func() string {
+				return fmt.Sprint(regexp.MustCompile(`offset=\d+`).FindAllString(replicaLines(operator), -1))
+			}
+			before := offsets()
+			wrote := make(chan struct{})
+			go func() {
+				defer close(wrote)
+				unconfirmed(t, s, "with one away", "1 of ")
+			}()
+			await(t, "the write to wait", func() bool { return contains(operator.ClientList(ctx).Val(), "cmd=wait") })
+			await(t, "it to be acknowledged", func() bool { return offsets() != before })
+			if test.earlier {
+				if err := operator.ClientKillByFilter(ctx, "ID", regexp.MustCompile(`id=(\d+) .* flags=S`).FindStringSubmatch(dead)[1]).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.reset {
+				if err := operator.ConfigResetStat(ctx).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			drop(t, <-sides)
+			<-wrote
+			unconfirmed(t, s, "with one away and a dead connection", "1 of ")
+		})
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	confirmed(t, s, "with both")
-	away.Kill()
-	online(t, p.Addr(), 1)
-	operator := raw(t, p.Addr())
-	before := replicaLines(operator)
-	wrote := make(chan struct{})
-	go func() {
-		defer close(wrote)
-		unconfirmed(t, s, "with one away", "reconnected")
-	}()
-	await(t, "the write to wait", func() bool { return contains(operator.ClientList(ctx).Val(), "cmd=wait") })
-	offset := regexp.MustCompile(`offset=\d+`)
-	await(t, "it to be acknowledged", func() bool {
-		return offset.FindString(replicaLines(operator)) != offset.FindString(before)
-	})
-	if err := (<-first).(net.Conn).Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-wrote
-	unconfirmed(t, s, "with one away and a dead connection", "1 of 2")
 }
 
 // It was online when another handle wrote, so writes wait for it from then on, including this one,

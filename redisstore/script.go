@@ -9,7 +9,7 @@ import "github.com/redis/go-redis/v9"
 // cluster's only server with keys of the slot; with 'look' the script only reads. The answer to 'look' is
 // a [look]; otherwise it is an error, and nothing was written, or
 //
-//	{replicas that must have it, since when, connections in excess of addresses, replication id, life of the store}
+//	{replicas that must have it, since when, synchronizations, commands, replication id, life of the store}
 //
 // The process, its history and the last lowering name the life: no two primaries have the same
 // replication id, as a promoted process begins another history.
@@ -32,15 +32,17 @@ import "github.com/redis/go-redis/v9"
 // for that time. So each write waits for all replicas that are online, but the record rises at once only
 // by addresses; a second replica of one address raises it when both have acknowledged a write.
 //
-// WAIT counts connections. If a second connection from an address appears while a write waits, both may
-// belong to one replica and acknowledge the write, while another replica is away. So such a write is not
-// confirmed. A dead connection never acknowledges later writes.
+// WAIT counts connections, and a dead one may have acknowledged the write before it died. If its replica
+// connects again while a write waits, it acknowledges twice, perhaps in the place of another that is away.
+// Each new connection synchronizes first, in full or in part, and the server counts that. So a write is
+// confirmed only if that number has not changed, nor was reset (then the number of commands is smaller).
+// Otherwise it is repeated with data of its own, which no dead connection can acknowledge.
 const replicas = `
 local info = redis.call('INFO', 'replication')
 local primary = string.find(info, 'role:master', 1, true)
 local _, id = string.find(info, 'master_replid:', 1, true)
 id = string.sub(info, id + 1, id + 40)
-local answering, attached, addresses, excess = {}, 0, 0, 0 -- connections of replicas, by address
+local answering, attached, addresses = {}, 0, 0 -- connections of replicas, by address
 local at = string.find(info, 'slave0:', 1, true) -- plain searches are ten times as quick as patterns
 if at then
   for line in string.gmatch(string.sub(info, at), 'slave%d+:[^\r]*') do
@@ -48,7 +50,7 @@ if at then
       local address, lag = string.match(line, 'ip=(.-),state=.*,lag=(%-?%d+)')
       address, lag = address or line, tonumber(lag or 0)
       attached = attached + 1
-      if answering[address] then excess = excess + 1 else addresses = addresses + 1 end
+      if not answering[address] then addresses = addresses + 1 end
       answering[address] = (answering[address] or 0) + (lag >= 0 and lag < 3 and 1 or 0)
     elseif not string.find(line, ',port=0,', 1, true) then
       attached = attached + 1
@@ -57,6 +59,15 @@ if at then
 end
 local online = 0
 for _, n in pairs(answering) do online = online + math.max(n, 1) end
+local syncs, commands = 0, 0
+if at then -- INFO stats takes long
+  local stats = redis.call('INFO', 'stats')
+  local function stat(name)
+    local _, found = string.find(stats, '\n' .. name .. ':', 1, true)
+    return tonumber(string.match(stats, '^%d+', found + 1))
+  end
+  syncs, commands = stat('sync_full') + stat('sync_partial_ok'), stat('total_commands_processed')
+end
 local recorded, another = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 2))
 if another then return redis.error_reply('TWICE the record of replicas') end
 local there, lowered = string.match(recorded or '\treplicas 0 0', '^\treplicas (%d+) (%d+)$')
@@ -64,7 +75,7 @@ if not there or #(recorded or '') > 30 then -- more digits than numbers here hav
   return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
 end
 if ARGV[3] == 'look' then
-  return {there, lowered, excess, id, attached, online, addresses, primary and 1 or 0}
+  return {there, lowered, syncs, commands, id, attached, online, addresses, primary and 1 or 0}
 end
 if not primary then
   return redis.error_reply('READONLY it is a replica')
@@ -100,15 +111,18 @@ n = math.max(n, addresses)
 local server = redis.call('INFO', 'server')
 local _, run = string.find(server, 'run_id:', 1, true)
 run = string.sub(server, run + 1, run + 40)
-local function done()
+local function done(wrote)
   local member = string.format('\treplicas %.0f %.0f', n, since)
   if member ~= recorded and (n > 0 or since > 0) then
     redis.call('ZADD', KEYS[1], 0, member)
     if recorded then redis.call('ZREM', KEYS[1], recorded) end
+  elseif not wrote then -- so that WAIT has something to wait for
+    redis.call('ZADD', KEYS[1], 0, '')
+    redis.call('ZREM', KEYS[1], '')
   end
   local life = run .. '/' .. id
   if since > 0 then life = life .. string.format('/%.0f', since) end
-  return {n, since, excess, id, life}
+  return {n, since, syncs, commands, id, life}
 end
 `
 
@@ -125,7 +139,7 @@ if revision ~= ARGV[6] then
   redis.call('ZADD', KEYS[1], 0, head .. ARGV[6] .. '\n' .. ARGV[7])
   if found then redis.call('ZREM', KEYS[1], found) end
 end
-return done()
+return done(revision ~= ARGV[6])
 `)
 
 // setReplicas sets N. ARGV: N, a deadline in microseconds, the run id of the checked server.

@@ -182,7 +182,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 
 // entries returns the registers from one bound up to, but without, another.
 func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, error) {
-	members, err := s.client.ZRangeByLex(ctx, s.cfg.Key, &redis.ZRangeBy{Min: "[" + from, Max: "(" + to}).Result()
+	members, err := s.members(ctx, &redis.ZRangeBy{Min: "[" + from, Max: "(" + to})
 	if s.moved(err) { // one try beyond the client's own
 		err = errMoving
 	}
@@ -199,6 +199,32 @@ func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, er
 		}
 	}
 	return list, nil
+}
+
+// members reads from a primary: a replica may be behind for as long as it cannot follow, and its address
+// may lead to another server now. A server of a cluster redirects such reads by itself.
+func (s *Store) members(ctx context.Context, by *redis.ZRangeBy) ([]string, error) {
+	if s.cluster != nil {
+		return s.cluster.ZRangeByLex(ctx, s.cfg.Key, by).Result()
+	}
+	conn := s.single.Conn()
+	defer func() { _ = conn.Close() }() // return it to the pool, or drop it if it is broken
+	pipe := conn.Pipeline()
+	info, members := pipe.Info(ctx, "replication"), pipe.ZRangeByLex(ctx, s.cfg.Key, by)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	if !strings.Contains(info.Val(), "role:master") {
+		discard(ctx, conn)
+		return nil, fmt.Errorf("%w: %s", store.ErrRefused, isReplica)
+	}
+	return members.Val(), nil
+}
+
+// discard closes conn's connection, as the client does after an answer that begins with READONLY, so that
+// a later call goes where the address leads then.
+func discard(ctx context.Context, conn *redis.Conn) {
+	conn.Eval(ctx, `return redis.error_reply('READONLY this connection')`, nil) // another error closes it too, or it is harmless
 }
 
 // Now implements [store.Clock].

@@ -79,39 +79,39 @@ func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 }
 
 // writeTo is write on one server, over one connection: WAIT waits for the writes of its own. Only writeTo
-// decides what is confirmed. It repeats everything if a replica was attached meanwhile, or if the server
-// has another history and so may have lost the write.
+// decides what is confirmed. It repeats everything if a replica was attached or connected again meanwhile,
+// or if the server has another history and so may have lost the write.
 func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.Script, args ...any) (life string, err error) {
 	conn := node.Conn()
 	defer func() { _ = conn.Close() }() // return it to the pool, or drop it if it is broken
 	deadline := time.Now().Add(s.cfg.ConfirmTimeout)
-	asked, excess := s.wanted(s.known().n), 0
+	asked := s.wanted(s.known().n)
 	for n := 1; ; n++ {
 		x, err := s.exchange(ctx, conn, deadline, asked, script, args...)
 		if err != nil && n == 1 && x.life == "" {
 			return "", err // the script's error
 		}
 		need, all := s.wanted(x.n), s.wanted(max(x.n, x.after.n, x.after.online))
-		if n == 1 {
-			excess = x.excess
-		}
+		connected := need > 0 && x.after.changed(x.syncs)
+		again := n < maxRounds && ctx.Err() == nil && time.Now().Before(deadline)
 		switch {
 		case err != nil:
-		case need > 0 && x.after.excess > excess:
-			err = errors.New("a replica reconnected during the wait, and may have acknowledged the write twice")
 		case x.after.primary == 0:
 			err = errors.New("the server has become a replica")
-		case x.acknowledged >= need && need == all && x.after.history == x.history:
+		case x.acknowledged >= need && need == all && x.after.history == x.history && !connected:
 			return x.life, nil
-		case n == maxRounds, ctx.Err() != nil, time.Now().After(deadline), asked >= all && x.acknowledged < all:
+		case x.acknowledged < all && (asked >= all || !again):
 			err = fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
 				x.acknowledged, all, s.cfg.ConfirmTimeout)
+		case !again:
+			err = errors.New("replicas connect all the time, and may acknowledge it twice")
 		}
 		if err != nil {
+			discard(ctx, conn) // the server may have lost its role to another that its address leads to
 			// As text: the kind of a later command's error does not describe the write.
 			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
 		}
-		if n := max(x.n, x.after.online); x.acknowledged >= n { // then two replicas with one address count as two
+		if n := max(x.n, x.after.online); x.acknowledged >= n && !connected { // then two replicas with one address count as two
 			s.learn(record{n: n, since: x.since})
 		}
 		asked = all
@@ -129,7 +129,7 @@ func (s *Store) wanted(all int) int {
 // An exchange is one pipeline: a script, WAIT and a query of the server's state.
 type exchange struct {
 	record              // of the replicas that must have the write
-	excess       int    // connections of replicas beyond one for each address, at the script
+	syncs               // at the script
 	history      string // the server's, at the script: a promotion begins another
 	life         string // of the store
 	acknowledged int
@@ -153,7 +153,7 @@ func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Ti
 		// It may still have waited, for replicas that are gone.
 		deadline = time.Now().Add(s.cfg.ConfirmTimeout)
 	}
-	if err := read(wrote, &x.n, &x.since, &x.excess, &x.history, &x.life); err != nil {
+	if err := read(wrote, &x.n, &x.since, &x.began, &x.commands, &x.history, &x.life); err != nil {
 		return x, err
 	}
 	s.learn(x.record)
