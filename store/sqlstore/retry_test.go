@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
@@ -114,4 +116,55 @@ func TestASessionOnAServerThatTakesNoWritesIsNotUsedAgain(t *testing.T) {
 			t.Errorf("%v, once the name leads to the primary: %v", test.says, err)
 		}
 	}
+}
+
+// slow is a database whose connections take until something comes over its channel.
+type slow struct {
+	driver.Connector
+	connects chan struct{}
+}
+
+func (s slow) Connect(ctx context.Context) (driver.Conn, error) {
+	select {
+	case <-s.connects:
+		return s.Connector.Connect(ctx)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Otherwise a holder whose looks end sooner than that would never reach its store again.
+func TestAConnectionThatTakesLongerThanACallServesALaterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		database := slow{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 1)}
+		database.connects <- struct{}{}
+		db := sql.OpenDB(database)
+		s, err := sqlstore.New(t.Context(), db, sqlstore.Postgres)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.SetMaxIdleConns(0) // closes the one there is
+		db.SetMaxIdleConns(3)
+		look := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			_, err := s.Get(ctx, "k")
+			return err
+		}
+		if err := look(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a call whose connection takes longer: %v", err)
+		}
+		time.Sleep(3 * time.Second)
+		database.connects <- struct{}{} // 5 s after it began
+		synctest.Wait()
+		if err := look(); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the next call: %v", err)
+		}
+		if err := look(); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the one after that: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
@@ -163,16 +164,11 @@ func call[T any](ctx context.Context, s *Store, op, key string, do func(context.
 
 // once makes a call on the next free session.
 func (s *Store) once(ctx context.Context, do func(*sql.Conn) error) error {
-	leave, err := s.lanes.Enter(ctx)
+	conn, leave, err := s.session(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }() // back to the pool, unless it is bad
 	// Asking also discards earlier warnings. A pooler may hand over another client's session as late as with
 	// the first statement.
 	idle := s.dialect.idle(conn)
@@ -190,6 +186,53 @@ func (s *Store) once(ctx context.Context, do func(*sql.Conn) error) error {
 		discard(conn)
 	}
 	return err
+}
+
+// maxConnect bounds how long connecting may take, by the drivers that look at their context.
+const maxConnect = 20 * time.Second
+
+// session returns a free session, or connects. Leave must be called when the session is not used any more.
+//
+// Over a network, connecting may take longer than the call that needs it: a holder's look has 2 s, and a
+// name server that is silent, a lost address before a good one, or a slow login take 5 s each. So it
+// continues when ctx has ended, and a later call finds the session. Otherwise no call of a holder would
+// ever succeed, while those of a newcomer, which have more time, do.
+func (s *Store) session(ctx context.Context) (conn *sql.Conn, leave func(), err error) {
+	left, err := s.lanes.Enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	connecting, cancel := ctx, context.CancelFunc(func() {})
+	if !s.dialect.embedded {
+		connecting, cancel = context.WithTimeout(context.WithoutCancel(ctx), maxConnect)
+	}
+	type session struct {
+		*sql.Conn
+		err error
+	}
+	sessions := make(chan session, 1)
+	go func() {
+		defer cancel()
+		conn, err := s.db.Conn(connecting)
+		sessions <- session{conn, err}
+	}()
+	leave = func() {
+		if s := <-sessions; s.err == nil {
+			_ = s.Close() // back to the pool, unless it is bad
+		}
+		left()
+	}
+	select {
+	case s := <-sessions:
+		sessions <- s
+		if s.err != nil {
+			leave()
+		}
+		return s.Conn, leave, s.err
+	case <-ctx.Done():
+		go leave()
+		return nil, nil, ctx.Err()
+	}
 }
 
 // discard closes a session, which otherwise returns to the pool.

@@ -71,7 +71,8 @@ type Store struct {
 }
 
 // New returns a store in db, which Close closes. Limit its connections before that (SetMaxOpenConns): the
-// store then keeps three of them for leases, if there are more. In a database on another host it creates
+// store then keeps three of them for leases, if there are more. It sets the number of idle ones to three.
+// In a database on another host it creates
 // the table if it does not exist, and otherwise writes nothing. In a SQLite file only [Make] creates it,
 // so that a mistyped path is [store.ErrNotFound], not another, empty store. The error is
 // [store.ErrRefused] if the table of that name is not Firn's, or the session is unfit; a later unfit
@@ -86,11 +87,18 @@ func Make(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error)
 	return open(ctx, db, dialect, true)
 }
 
+// maxIdle bounds idle connections. Each that the network has silently forgotten costs a holder one look,
+// 2 s, and newcomers wait 12 s for it.
+const maxIdle = 3
+
 func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (store.Store, error) {
 	if db == nil || dialect.name == "" {
 		return nil, fmt.Errorf("sqlstore: %w: a *sql.DB and one of SQLite, MySQL and Postgres are required", store.ErrRefused)
 	}
 	s := &Store{db: db, dialect: dialect, lanes: backend.NewLanes(db.Stats().MaxOpenConnections)}
+	if !dialect.embedded {
+		db.SetMaxIdleConns(maxIdle)
+	}
 	if _, err := call(ctx, s, opOpen, Table, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
 		schema, err := dialect.home(ctx, conn)
 		if err != nil {

@@ -26,9 +26,6 @@ const (
 	dialTimeout = 5 * time.Second
 	// maxConns bounds connections unless the URL sets a limit: a lease uses two at most.
 	maxConns = 16
-	// maxIdle bounds idle connections. Each that the network has silently forgotten costs a holder one
-	// look, 2 s, and newcomers wait 12 s for it.
-	maxIdle = 3
 	// connLife limits a connection's age, so that connections follow a database that moved behind its
 	// name.
 	connLife = time.Minute
@@ -37,7 +34,6 @@ const (
 // openSQL opens a store in a database on another host.
 func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, connections int) (store.Store, error) {
 	db.SetMaxOpenConns(connections)
-	db.SetMaxIdleConns(min(connections, maxIdle))
 	db.SetConnMaxLifetime(connLife)
 	s, err := sqlstore.New(ctx, db, dialect)
 	if err != nil {
