@@ -202,10 +202,15 @@ func (s *Store) session(ctx context.Context) (conn *sql.Conn, leave func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	connecting, cancel := ctx, context.CancelFunc(func() {})
-	if !s.dialect.embedded {
-		connecting, cancel = context.WithTimeout(context.WithoutCancel(ctx), maxConnect)
+	if s.dialect.embedded {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			left()
+			return nil, nil, err
+		}
+		return conn, func() { _ = conn.Close(); left() }, nil
 	}
+	connecting, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxConnect)
 	type session struct {
 		*sql.Conn
 		err error

@@ -139,7 +139,7 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 }
 
 // postgresHosts connects to the hosts of a URL. The driver tries them in order, and waits for each: a host
-// that hangs may take all of a call's time. So the next call begins with the next host.
+// that hangs may take all of a call's time. So other connections begin with the next host after a second.
 type postgresHosts struct {
 	driver.Connector
 	from  []driver.Connector // with each host as the first
@@ -165,6 +165,8 @@ func hostsInTurn(cfg *pgx.ConnConfig) *postgresHosts {
 // Connect implements [driver.Connector].
 func (c *postgresHosts) Connect(ctx context.Context) (driver.Conn, error) {
 	first := c.first.Load()
+	hangs := time.AfterFunc(time.Second, func() { c.first.CompareAndSwap(first, first+1) })
+	defer hangs.Stop()
 	conn, err := c.from[int(first)%len(c.from)].Connect(ctx)
 	if err != nil {
 		c.first.CompareAndSwap(first, first+1)
