@@ -40,6 +40,7 @@ type Generator struct {
 	closed    bool
 	halted    bool          // set by Halt until Replace
 	switching chan struct{} // closed when the switch in progress ends; nil without one
+	refused   error         // why the latest switch failed; nil after one that succeeded
 }
 
 // A cell is the state that callers share while the generator has one worker: the word,
@@ -516,6 +517,9 @@ func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 		close(g.switching)
 		g.switching = nil
 		g.switched(grant, err, a)
+		if err == nil || ctx.Err() == nil { // otherwise it may have failed only because its caller left
+			g.refused = err
+		}
 	}()
 	if grant, err = g.switchTo(ctx, from); err == nil {
 		err = checkGrant(g.layout, grant)
@@ -623,6 +627,32 @@ func (g *Generator) State() State {
 		s.Last = g.core.tickOf(next - 1)
 	}
 	return s
+}
+
+// Check returns the error with which [Generator.Next] would fail now, or nil if it would return an
+// id, perhaps after a wait. It does not wait, uses up no id and does not switch workers: where Next
+// would do that, Check returns an error if the latest switch failed. It reads the clock: with
+// [Config.Lag] Next may notice a step back only later. Health checks call it: it copies the record
+// of the policy [History], 16 bytes per tick.
+func (g *Generator) Check() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return ErrClosed
+	}
+	c := g.core // a copy decides, so that nothing changes
+	c.history.ring = slices.Clone(c.history.ring)
+	if next, open := g.cell.Load().next(); open {
+		c.pos, c.high = next, max(c.high, next)
+	}
+	now := g.now()
+	var a attempt
+	d := c.step(now, 1, &a)
+	if d.act == actSwitch && g.refused != nil {
+		a.refusal = g.refused
+		d = c.step(now, 1, &a)
+	}
+	return d.err
 }
 
 // Layout returns the layout of the ids.

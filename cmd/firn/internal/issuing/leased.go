@@ -3,6 +3,7 @@ package issuing
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -30,6 +31,7 @@ type pool struct {
 	clock    firn.ClockKind
 
 	lease  atomic.Pointer[lease.Lease] // nil until it is joined
+	mend   mending                     // takes an id while a clock is back, and with it another worker
 	cancel context.CancelFunc          // ends joining
 	ended  chan struct{}               // closed when joining has ended
 	err    error                       // why it failed; set before ended is closed
@@ -65,7 +67,7 @@ func (p *pool) close(ctx context.Context) error {
 		return fmt.Errorf("pool %s: end joining it: %w", p.name, context.Cause(ctx))
 	}
 	if l := p.lease.Load(); l != nil {
-		return l.Close(ctx)
+		return errors.Join(p.mend.close(ctx), l.Close(ctx))
 	}
 	return nil
 }
@@ -101,7 +103,14 @@ func (l leased) able() error {
 		return fmt.Errorf("pool %s: the ids up to the fence of worker %d, %s, are used up, and it could not be moved",
 			p.name, s.Worker, s.Until.Format(time.RFC3339Nano))
 	}
-	return nil
+	err = held.Generator().Check()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, firn.ErrClockBack): // the policy switch may serve, but only a call tries it
+		p.mend.begin()
+	}
+	return fmt.Errorf("pool %s: %w", p.name, err)
 }
 
 // poolsAtOnce bounds how many pools are joined at the same time: each may wait for seconds.
@@ -164,6 +173,10 @@ func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool 
 			p.err = fmt.Errorf("%s%w", who, err)
 			return
 		}
+		p.mend.look = func(ctx context.Context) error {
+			_, err := l.Next(ctx)
+			return err
+		}
 		p.lease.Store(l)
 	}()
 	return p
@@ -208,7 +221,9 @@ func (p *pool) show(state *State) {
 	state.LeaseState = &LeaseState{
 		Worker: s.Worker, Fence: s.Fence, Until: s.Until, Left: s.Left.Seconds(), Renewals: s.Renewals, Losses: s.Losses,
 	}
-	state.err = s.Last
+	if state.err = s.Last; state.err == nil {
+		state.err = held.Generator().Check()
+	}
 }
 
 func (l leased) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {

@@ -17,8 +17,8 @@ const again = time.Second
 // server that is not ready gets no requests, so otherwise it would never become ready.
 // Its methods may be called concurrently.
 type mending struct {
-	// look makes the same exchange with the store as the next request would, but uses up
-	// no id. It returns nil if the base can issue.
+	// look does what the next request would do, but uses up no id of a counter. It returns nil
+	// if the base can issue.
 	look func(context.Context) error
 
 	mu     sync.Mutex

@@ -15,7 +15,7 @@ type State struct {
 	Template string         `json:"template,omitempty"`
 	Prefix   string         `json:"prefix,omitempty"`
 	Veil     string         `json:"veil,omitempty"`
-	Error    string         `json:"error,omitempty"` // of the latest exchange with the store
+	Error    string         `json:"error,omitempty"` // of the latest exchange with the store, or why no id can be issued
 	err      error          // the source of Error
 }
 

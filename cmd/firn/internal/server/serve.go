@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -87,7 +88,10 @@ func (s *Server) Serve(ctx context.Context, on Listeners) error {
 // already. Once clients no longer get the answer that it is starting, serve calls opened.
 func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Context) error, opened func()) error {
 	ctx, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer stop()
+	watching.Go(func() { s.clock.run(ctx) })
 	taking, refuse := context.WithCancel(context.WithoutCancel(ctx)) // ends when no more requests are accepted
 	defer refuse()
 	ended := make(chan error, 2)

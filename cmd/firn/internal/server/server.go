@@ -61,6 +61,7 @@ type Server struct {
 	auditFile    *access.AuditFile // nil: the audit log goes to the log
 	certificates *certificates     // nil without TLS
 	http         atomic.Pointer[http.Handler]
+	clock        *clockWatch
 	timeouts     timeouts
 	lingering    atomic.Bool              // since shutdown was requested
 	addresses    atomic.Pointer[[]string] // of the listeners; nil before the server serves
@@ -108,6 +109,7 @@ func prepare(c Config) (*Server, error) {
 	cfg, log := c.Settings, c.Log
 	s := &Server{registry: registry, metrics: newMetrics(registry), log: log, timeouts: defaultTimeouts}
 	s.timeouts.linger = c.Linger
+	s.clock = newClockWatch(firn.SystemTime(), log, registry)
 	s.cfg.Store(&cfg)
 	s.maxConnections.Store(int64(cfg.Limits.MaxConnections()))
 	s.answerWith(http.HandlerFunc(starting))
