@@ -126,14 +126,14 @@ func listPresets(out io.Writer, asJSON bool) error {
 		return json.NewEncoder(out).Encode(all)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PRESET\tBITS\tUNIT\tEPOCH\tUNTIL\tWORKERS\tIDS/S EACH\tREMARK")
+	fmt.Fprintln(table, "PRESET\tBITS\tUNIT\tEPOCH (UTC)\tUNTIL\tWORKERS\tIDS/S EACH\tREMARK")
 	for _, p := range firn.Presets() {
 		l, until := p.Layout, p.Layout.Time(p.Layout.MaxTick()).Format("2006")
 		if !now.Before(l.End()) {
 			until = "ran out " + l.End().Format(time.DateOnly)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\t%s\t%s\t%s\n", p.Name, l.Bits(), l.Unit(),
-			l.Epoch().Format(time.DateOnly), until,
+			epochText(l.Epoch()), until,
 			thousands((l.MaxDatacenter()+1)*(l.MaxWorker()+1)), perSecond(idsPerSecond(l)), p.Remark)
 	}
 	fmt.Fprintln(table)
@@ -230,7 +230,7 @@ func age(l firn.Layout) string {
 	switch {
 	case years < 2:
 		return fmt.Sprintf("%.1f days", years*365.2425)
-	case years < 20:
+	case years < 100:
 		return fmt.Sprintf("%.1f years", years)
 	}
 	return fmt.Sprintf("%.0f years", years)
@@ -261,4 +261,13 @@ func grouped(text string) string {
 		b.WriteRune(digit)
 	}
 	return b.String()
+}
+
+// epochText returns an epoch in UTC, with its time of day if that is not midnight: the date alone would be a day
+// early for an epoch at midnight in +08:00.
+func epochText(epoch time.Time) string {
+	if epoch.Equal(epoch.Truncate(24 * time.Hour)) {
+		return epoch.Format(time.DateOnly)
+	}
+	return epoch.Format("2006-01-02 15:04")
 }
