@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -264,7 +265,7 @@ func (o *oracle) stuck(m *machine) {
 		// A wall clock was far ahead before it was corrected: refused until then.
 	case partsOf(o.w.plan.layout, l.most).Tick > o.w.trueTick()+firn.Tick(time.Second/o.w.plan.layout.Unit()) && l.most >= 0:
 		// Its ids are ahead of the clock, which was ahead once; it waits for the clock.
-	case l.virtual && o.w.plan.mean[hourStep]+o.w.plan.mean[leap]+o.w.plan.mean[forwardStep] > 0:
+	case l.virtual && o.w.plan.leads():
 		// It began at a wrong clock's time, and waits for that time.
 	case o.w.plan.maySpoil() && (err == nil || errors.Is(err, firn.ErrFence) || errors.Is(err, lease.ErrClock)):
 	case o.w.plan.maySpoil() && l.kept != nil && l.kept.State().Left > 2*o.w.plan.window:
@@ -298,7 +299,14 @@ func (p *plan) ended(w *world) bool { return w.trueTick() >= p.layout.MaxTick() 
 // maySpoil reports whether a clock far ahead can have moved fences there: there is no other clock to
 // compare it with, or a custom source that compares nothing.
 func (p *plan) maySpoil() bool {
-	return (!p.clock || p.source != "") && p.mean[leap]+p.mean[hourStep]+p.mean[forwardStep] > 0
+	return (!p.clock || p.source != "") && p.leads()
+}
+
+// leads reports whether a fault, by its rate or aimed, may set a clock far ahead.
+func (p *plan) leads() bool {
+	far := []kind{leap, hourStep, forwardStep}
+	return slices.ContainsFunc(far, func(k kind) bool { return p.mean[k] > 0 }) ||
+		slices.ContainsFunc(p.aims, func(a aim) bool { return slices.Contains(far, a.fault) })
 }
 
 // A table is a set of ids.
