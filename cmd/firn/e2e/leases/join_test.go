@@ -56,7 +56,7 @@ func count(s store.Store) (store.Store, *counted) {
 
 func joining(t testing.TB, s store.Store, pool string) *lease.Slots {
 	t.Helper()
-	slots, err := lease.NewSlots(lease.Config{Store: s, Pool: pool, Look: 25 * time.Millisecond, Generator: firn.Config{Layout: firn.DefaultLayout()}})
+	slots, err := lease.NewSlots(lease.Config{Store: s, Pool: pool, Look: time.Second, Generator: firn.Config{Layout: firn.DefaultLayout()}})
 	check(t, err)
 	return slots
 }
