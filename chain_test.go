@@ -89,3 +89,10 @@ func TestAChainMadeOfPoliciesIsCheckedAsWell(t *testing.T) {
 		t.Errorf("the zero policy is printed as %q", text)
 	}
 }
+
+func TestATickCountBelowOneIsOneMistake(t *testing.T) {
+	const want = "ahead ticks -5 is out of range: 1 to 9223372036854775807 are allowed (rollback policy ahead -5)"
+	if _, err := firn.New(0, firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.RunAhead(-5)}}); err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+}

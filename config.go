@@ -202,7 +202,7 @@ func (cfg *Config) check() error {
 		rollback("for clock "+cfg.Clock.String(), "that clock never goes back; choose clock wall or no rollback")
 	}
 	errs = append(errs, cfg.Rollback.check())
-	bound("Rollback", "ahead ticks", int64(cfg.Rollback.find(policyAhead).ticks), 0, int64(maxAhead)/l.unit, maxAhead.String()+" of "+where)
+	bound("Rollback", "ahead ticks", max(int64(cfg.Rollback.find(policyAhead).ticks), 0), 0, int64(maxAhead)/l.unit, maxAhead.String()+" of "+where)
 	if cfg.Rollback.find(policyHistory).kind != 0 && cfg.Ahead > 0 {
 		errs = append(errs, &RangeError{
 			Field: "Ahead", What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: "0",

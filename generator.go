@@ -99,8 +99,9 @@ const maxTake = 1 << 30
 //
 // A restarted process must not make the same ids again. So the generator starts one tick
 // and [Config.Lead] ahead of the clock, above all times the earlier process can have
-// used. This is safe if the clock is not behind what the earlier process has read from it,
-// and that process had no greater lead. The first id waits for as long as the policy
+// used. This is safe if the clock is not behind what the earlier process has read from it, a
+// clock read by ClockSteady was not set back while that process ran, and that process had no
+// greater lead. The first id waits for as long as the policy
 // [RunAhead] allows. ClockVirtual is not safe across restarts without a bound (Ahead 0),
 // since it may have run ahead any distance, nor with From, since it begins there each
 // time. [NewLeased] is safe in all these cases. Errors match [ErrRange] or
