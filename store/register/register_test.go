@@ -487,3 +487,29 @@ func TestAnUpdateThatWasEndedWhileAWriteIsOpenIsLeftOpen(t *testing.T) {
 		}
 	})
 }
+
+func TestAnUnknownOutcomeKeepsTheTextOfTheRefusalThatFollowed(t *testing.T) {
+	mem := memstore.New(nil)
+	faulty := storetest.NewFaulty(mem)
+	writes := 0
+	faulty.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op != storetest.OpCompareAndSwap {
+			return storetest.Pass
+		}
+		if writes++; writes == 1 {
+			return storetest.FailUnapplied
+		}
+		return storetest.Refuse
+	}
+	reg := register.Register{Store: faulty, Key: key, Time: firn.SystemTime(), Random: func() uint64 { return 1 }}
+	_, err := reg.Update(background, func(store.Entry) ([]byte, error) { return []byte("a"), nil })
+	if err == nil || store.Unapplied(err) || strings.Contains(err.Error(), "PANIC") || !strings.Contains(err.Error(), "; then: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestARecordThatJSONCannotHoldIsAnError(t *testing.T) {
+	if b, err := register.Encode(time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)); err == nil || b != nil || !strings.Contains(err.Error(), "encode a record: ") {
+		t.Errorf("%s, %v", b, err)
+	}
+}
