@@ -50,7 +50,7 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 		return []storetest.Outcome{storetest.FailApplied, storetest.FailUnapplied, storetest.FailLate, storetest.Refuse}[random.IntN(4)]
 	}
 	chains := []firn.Rollback{
-		nil, {firn.Refuse()}, {firn.SwitchWorker()}, {firn.History(64, time.Second)}, {firn.RunAhead(500)},
+		nil, {firn.Refuse()}, {firn.SwitchWorker()}, {firn.History(64, time.Second)}, {firn.RunAhead(10)},
 		{firn.Wait(50*time.Millisecond, 2), firn.History(2000, time.Second), firn.SwitchWorker()},
 	}
 	// Ticks of a second make it likely that two want the same one.

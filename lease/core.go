@@ -200,7 +200,7 @@ func (r *rules) above(p Pool, ask Ask) firn.Tick {
 }
 
 // lead is how far ahead of its clock a former holder may have run: as far as the process that
-// asks may, and at most the tolerance. It is negative for a virtual clock that is behind.
+// asks may, and at most the tolerance, see covers. It is negative for a virtual clock that is behind.
 func (r *rules) lead(ask Ask) firn.Tick {
 	lead := ask.From - 1 - ask.Now
 	if r.counts > 0 {
@@ -263,16 +263,18 @@ func (r *rules) beyond(fence, now firn.Tick) bool {
 
 func (r *rules) ticks(d time.Duration) firn.Tick { return firn.Tick(d / r.layout.Unit()) }
 
-// covers returns an error if the strict wait is too short for how far ahead a holder may issue, or the
-// window too short to renew in time: a holder gives its worker up a margin before the fence, and renews
-// between a half and a quarter of the window before it.
-func (r *rules) covers(window, lead time.Duration) error {
+// covers returns an error if newcomers do not count all of a holder's lead. In a strict pool it returns
+// one if the strict wait is too short for how far ahead a holder may issue, fenced being the lead without
+// the policy ahead, or the window too short to renew in time: a holder gives its worker up a margin
+// before the fence, and renews between a half and a quarter of the window before it.
+func (r *rules) covers(window, fenced, lead time.Duration) error {
 	if r.strict == 0 {
-		return nil
+		return config.In("Generator", config.Check("lead", lead, 0, r.tolerance,
+			"Ahead, or the ticks of the policy ahead: newcomers expect a forgotten holder's ids no further ahead than the tolerance of clocks; a strict pool allows more"))
 	}
 	return cmp.Or(
 		config.In("Window", config.Check("window", window, 4*(r.margin()+r.layout.Unit()), maxWindow,
 			"in a strict pool it must be sixteen times the tolerance of clocks and four units")),
-		config.In("Strict", config.Check("strict wait", r.strict, window+lead+r.margin()+2*r.layout.Unit(), maxStrict,
+		config.In("Strict", config.Check("strict wait", r.strict, window+fenced+r.margin()+2*r.layout.Unit(), maxStrict,
 			"window, lead, four times the tolerance of clocks and two units together")))
 }

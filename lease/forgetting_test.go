@@ -347,3 +347,34 @@ func TestAClockAheadByMoreThanAWindowDoesNotKeepOut(t *testing.T) {
 		w.mustTake(holder, 1)
 	}
 }
+
+// A holder with such a lead that has left and is forgotten may have used ticks from which the claims of
+// newcomers begin. A strict pool outwaits its fence.
+func TestALeadBeyondTheToleranceIsRefusedUnlessThePoolIsStrict(t *testing.T) {
+	ahead := func(ticks int64) func(*Config) {
+		return func(c *Config) {
+			c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.RunAhead(ticks)}
+		}
+	}
+	lead := func(d time.Duration) func(*Config) { return func(c *Config) { c.Generator.Ahead = d } }
+	strict := func(c *Config) {
+		c.Window, c.Strict, c.Store = 5*time.Minute, 6*time.Minute, remote{c.Store, c.Generator.Time.Wall, nil}
+	}
+	for name, c := range map[string]struct {
+		change []func(*Config)
+		want   string
+	}{
+		"the policy ahead":              {[]func(*Config){ahead(10_000)}, ""},
+		"the policy ahead, by more":     {[]func(*Config){ahead(10_001)}, "lead 10.001s is out of range: 0s to 10s are allowed (Ahead, or the ticks of the policy ahead"},
+		"Ahead, and 2ms":                {[]func(*Config){lead(9998 * time.Millisecond)}, ""},
+		"Ahead by more":                 {[]func(*Config){lead(9999 * time.Millisecond)}, "lead 10.001s"},
+		"the policy, in a strict pool":  {[]func(*Config){ahead(10_001), strict}, ""},
+		"with the tolerance of an hour": {[]func(*Config){ahead(3_600_000), func(c *Config) { c.Tolerance = time.Hour }}, ""},
+	} {
+		w := newWorld(t)
+		_, err := w.try(c.change...)
+		if outside := (*firn.RangeError)(nil); errors.As(err, &outside) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) || outside != nil && outside.Field != "Generator" {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

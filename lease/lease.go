@@ -43,13 +43,14 @@ type Config struct {
 	Pool string
 
 	// Generator configures how ids are made. Its Layout must be the same for all members of the pool,
-	// and workers are taken under its Datacenter. Leave out Switch and Retired: the lease sets them.
+	// and workers are taken under its Datacenter. Its Lead is at most Tolerance, except in a strict pool.
+	// Leave out Switch and Retired: the lease sets them.
 	Generator firn.Config
 
-	// Window is how far ahead the fence is kept. The store may be unavailable that long unnoticed. A
-	// crashed holder's worker stays unused that long (plus twice Tolerance, in stores that are not
-	// embedded). The fence is renewed when half the window is left. Window is rounded up to whole
-	// units. Default: 5m.
+	// Window is how far ahead the fence is kept. The store may be unavailable unnoticed for half of it,
+	// less a look (and less four times Tolerance in a strict pool): the fence is renewed when half the
+	// window is left. A crashed holder's worker stays unused for a window (plus twice Tolerance, in stores
+	// that are not embedded). Window is rounded up to whole units. Default: 5m.
 	Window time.Duration
 	// Look is the longest time between two looks of a holder at its slot. Each call of a look ends after
 	// four looks, and after 2s at most. If the store may have forgotten holders, newcomers wait for a
@@ -141,6 +142,9 @@ func (cfg Config) Check() error {
 
 // Keep is [Open] over any source of workers. It refuses settings of a pool: the source knows its own.
 func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
+	if source == nil {
+		return nil, &firn.SyntaxError{Reason: "lease: Keep has no source of workers: give it one, or call Open"}
+	}
 	for i, given := range reflect.VisibleFields(reflect.TypeOf(cfg)) {
 		if !slices.Contains([]string{"Generator", "Window", "Look", "Log"}, given.Name) && !reflect.ValueOf(cfg).Field(i).IsZero() {
 			return nil, config.Mistake("lease", given.Name, "belongs to the source of Keep: leave it out, or call Open")
@@ -185,13 +189,13 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	if _, fixed := source.(Fixed); fixed && switches(g.Rollback) {
 		return nil, errNoOther
 	}
+	if _, err := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); err != nil {
+		return nil, err
+	}
 	if s, ok := source.(fitting); ok {
 		if err := s.fit(cfg); err != nil {
 			return nil, err
 		}
-	}
-	if _, err := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); err != nil {
-		return nil, err
 	}
 	_, err := g.Layout.Tick(g.Time.Wall())
 	return l, err

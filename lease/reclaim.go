@@ -66,7 +66,7 @@ func Reclaim(ctx context.Context, s store.Store, pool string, datacenter, worker
 // Errors: [store.ErrNotFound] when there is no such pool, [store.ErrForeign], and the store's.
 // It may be called again after any of them.
 func Relax(ctx context.Context, s store.Store, pool string) (time.Duration, error) {
-	if err := store.CheckName("pool", pool); err != nil {
+	if err := checkPool(s, pool); err != nil {
 		return 0, err
 	}
 	var was time.Duration

@@ -111,7 +111,7 @@ func (p *Pool) slot(datacenter, worker int64) Slot {
 
 // Inspect reads a pool. [store.ErrNotFound]: no process has joined it yet.
 func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
-	if err := store.CheckName("pool", pool); err != nil {
+	if err := checkPool(s, pool); err != nil {
 		return Pool{}, err
 	}
 	entries, err := s.List(ctx, poolPrefix(pool))
@@ -167,6 +167,14 @@ func readRecord(e store.Entry) (Pool, error) {
 	}
 	p.Tolerance = cmp.Or(p.Tolerance, Duration(defaultTolerance))
 	return p, err
+}
+
+// checkPool returns an error unless there is a store, and the pool has a name that it may have.
+func checkPool(s store.Store, pool string) error {
+	if s == nil {
+		return &firn.SyntaxError{Reason: "lease: the store is nil: open the one that has the pool"}
+	}
+	return store.CheckName("pool", pool)
 }
 
 // checkSlot returns an error for a slot that a layout has no bits for.

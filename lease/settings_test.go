@@ -232,3 +232,18 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestANilStoreOrSourceIsAnErrorThatSaysSo(t *testing.T) {
+	ctx := context.Background()
+	for name, call := range map[string]func() error{
+		"source":   func() error { _, err := Keep(ctx, nil, Config{}); return err },
+		"Store":    func() error { _, err := Open(ctx, Config{}); return err },
+		"store":    func() error { _, err := Inspect(ctx, nil, "default"); return err },
+		"store ":   func() error { _, err := Reclaim(ctx, nil, "default", 0, 0, time.Time{}); return err },
+		"store is": func() error { _, err := Relax(ctx, nil, "default"); return err },
+	} {
+		if err := call(); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -137,7 +137,7 @@ func (s *Slots) fit(cfg Config) error {
 	return errors.Join(
 		config.Check("datacenter", g.Datacenter, s.cfg.Generator.Datacenter, s.cfg.Generator.Datacenter, "that of the slots"),
 		config.Check("look", cfg.Look, 1, s.cfg.Look, "the pool's, by which newcomers wait"),
-		s.rules.covers(cfg.Window, fencedLead(cfg.Generator)))
+		s.rules.covers(cfg.Window, fencedLead(cfg.Generator), cfg.Generator.Lead()))
 }
 
 // Acquire implements [Source]: it joins the pool, creates it if needed, and claims a slot.

@@ -209,8 +209,8 @@ func (o *oracle) released(l *life, g firn.Grant, last firn.Tick) {
 	cut := func(i interval) interval { return interval{i.after, min(i.through, max(last, i.after))} }
 	key := worker{l.datacenter, g.Worker}
 	// For a worker that was released and is forgotten, newcomers know only how far clocks within the
-	// tolerance had come.
-	if p := &o.w.plan; p.regime == Reasserted && last > o.w.trueTick()+firn.Tick(p.tolerance/p.layout.Unit()) {
+	// tolerance had come, and their lead.
+	if p := &o.w.plan; p.regime == Reasserted && l.m.most > int64(p.tolerance) {
 		o.ahead[key] = max(o.ahead[key], last)
 	}
 	for i, other := range o.grants[key] {

@@ -37,6 +37,7 @@ type plan struct {
 	window, look, strict, tolerance, maxLead time.Duration
 
 	short bool          // the strict wait is too short
+	ahead int64         // ticks of the policy ahead, of all processes; 0: each draws its policies
 	skew  time.Duration // of clocks at the start
 	drift int64         // of clocks, in parts per million
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -146,6 +147,11 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	g.Start = pick(r, firn.StartCarry, firn.StartCarry, firn.StartZero, firn.StartRandom)
 	l.ordered, l.virtual, l.steady, l.pinned = true, false, false, false
 	switch n := r.IntN(10); {
+	case p.ahead > 0: // a newcomer expects no longer lead than its own
+		g.Clock, g.Rollback = firn.ClockWall, firn.Rollback{firn.RunAhead(p.ahead)}
+		if r.IntN(8) == 0 {
+			g.Rollback = firn.Rollback{firn.RunAhead(4 * p.ahead)} // must be refused
+		}
 	case n < 4:
 		l.steady = true
 		g.Ahead = min(pick(r, 0, 0, -1, time.Second, maxLead), p.maxLead)
@@ -155,6 +161,9 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	case n < 9 || p.strict > 0 || p.regime == Reasserted:
 		g.Clock = firn.ClockWall
 		g.Rollback = pick(r, chains...)
+		if p.regime == Reasserted && strings.Contains(g.Rollback.String(), "ahead") {
+			g.Rollback = nil
+		}
 		if p.strict > 0 && slices.Contains(g.Rollback, firn.SwitchWorker()) {
 			g.Rollback = nil
 		}
@@ -170,6 +179,9 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	default:
 		g.Clock, l.virtual = firn.ClockVirtual, true
 		g.Ahead = pick(r, 0, time.Second)
+	}
+	if p.strict == 0 && p.source == "" && g.Lead() > p.tolerance && (w.quiet || r.IntN(4) > 0) {
+		g.Rollback, g.Ahead = nil, 0 // it would be refused
 	}
 	l.drawLag(g)
 	switch {

@@ -91,6 +91,7 @@ var regimes = map[Regime]regime{
 			if p.clock {
 				p.skew = pick(r, p.skew, p.tolerance*9/10)
 			}
+			p.ahead = pick(r, 0, 0, 0, int64(p.tolerance/p.layout.Unit()))
 			p.late = r.IntN(4)
 			p.machines += p.late
 			for _, k := range []kind{failover, fork, rebirth, wipe, restore} {

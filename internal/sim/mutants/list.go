@@ -319,7 +319,7 @@ var mutants = []mutant{
 		name: "the strict wait may be shorter than the window and the margin", regime: sim.Strict,
 		harmless: "a fence is bounded by the wait, less the margin: the holder has a shorter window",
 		edits: []edit{
-			{"lease/core.go", "window+lead+r.margin()+2*r.layout.Unit(), ", "window+lead, "},
+			{"lease/core.go", "window+fenced+r.margin()+2*r.layout.Unit(), ", "window+lead, "},
 		},
 	},
 	{

@@ -15,8 +15,8 @@ import (
 // BenchmarkIssue is one id from finding the namespace on, without and with rates.
 func BenchmarkIssue(b *testing.B) {
 	for name, text := range map[string]string{
-		"free":    "namespaces: {orders: {ahead: 1h}}",
-		"limited": "namespaces: {orders: {ahead: 1h}}\nlimits: {rate: {orders: 1000000000/s}}",
+		"free":    "namespaces: {orders: {layout: 41/0/0/22}}",
+		"limited": "namespaces: {orders: {layout: 41/0/0/22}}\nlimits: {rate: {orders: 1000000000/s}}",
 	} {
 		b.Run(name, func(b *testing.B) {
 			cfg, err := settings.Parse("firn.yaml", []byte(text))
