@@ -251,8 +251,10 @@ func TestALocalWastesAnEighthAtMost(t *testing.T) {
 		g, clock := onLag(t, firn.Config{Start: firn.StartZero, Ahead: time.Second}, time.Millisecond)
 		l := g.Local()
 		for range 20 {
-			first, err := l.Next(t.Context())
-			last := first
+			last, err := l.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
 			for range each - 1 {
 				if last, err = l.Next(t.Context()); err != nil {
 					t.Fatal(err)
