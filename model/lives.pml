@@ -139,7 +139,8 @@ inline close() {
 		fi }
 }
 
-/* List a part of the registers: bit 0 is the pool, bit 1 the first slot. */
+/* List a part of the registers: bit 0 is the pool, bit 1 the first slot. The clock is read once, when the
+ * list begins. The tolerance of clocks, which is not modelled, covers lists longer than a tick. */
 inline read(these) {
 	if
 	:: these & 1 -> putPool(listed, pool)
@@ -154,8 +155,8 @@ inline read(these) {
 			:: else
 			fi;
 			if
-			:: store[f].there && store[f].fence >= real -> ahead = 1
-			:: store[f].there && store[f].fence < real && !store[f].free && store[f].fence > seen -> seen = store[f].fence
+			:: store[f].there && store[f].fence >= until -> ahead = 1
+			:: store[f].there && store[f].fence < until && !store[f].free && store[f].fence > seen -> seen = store[f].fence
 			:: else
 			fi
 		fi
@@ -207,6 +208,7 @@ end:	atomic {
 
 	:: atomic { MINE == NONE && draw <= WRITES -> /* join: list the pool, and choose a slot */
 		select (k : 0 .. NS - 1);
+		until = real;
 #ifdef TORN
 		select (part : 0 .. (2 << NS) - 1);
 		JOINS(1); read(part); goto others };
@@ -218,13 +220,13 @@ others:	atomic {
 		f = 0;
 		if
 		:: listed.rev == 0 -> goto make
-		:: listed.rev != 0 && listed.open && found.there && found.fence >= real -> goto end /* held: another slot, or later */
+		:: listed.rev != 0 && listed.open && found.there && found.fence >= until -> goto end /* held: another slot, or later */
 		:: listed.rev != 0 && !listed.open -> until = real + GRACE; goto wait
 #ifndef M_NONE_AHEAD
 		:: listed.rev != 0 && listed.open && !ahead && seen > listed.upto -> goto mark
-		:: listed.rev != 0 && listed.open && !(found.there && found.fence >= real) && (ahead || seen <= listed.upto) -> JOINS(1); goto claim
+		:: listed.rev != 0 && listed.open && !(found.there && found.fence >= until) && (ahead || seen <= listed.upto) -> JOINS(1); goto claim
 #else
-		:: listed.rev != 0 && listed.open && !(found.there && found.fence >= real) -> JOINS(1); goto claim
+		:: listed.rev != 0 && listed.open && !(found.there && found.fence >= until) -> JOINS(1); goto claim
 #endif
 		fi }
 	od;
