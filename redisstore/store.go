@@ -205,7 +205,7 @@ func (s *Store) entries(ctx context.Context, from, to string) ([]store.Entry, er
 // may lead to another server now. A server of a cluster redirects such reads by itself.
 func (s *Store) members(ctx context.Context, by *redis.ZRangeBy) ([]string, error) {
 	if s.cluster != nil {
-		return s.cluster.ZRangeByLex(ctx, s.cfg.Key, by).Result()
+		return s.client.ZRangeByLex(ctx, s.cfg.Key, by).Result()
 	}
 	conn := s.single.Conn()
 	defer func() { _ = conn.Close() }() // return it to the pool, or drop it if it is broken
