@@ -127,11 +127,11 @@ func TestAPostgresWriteInATransactionLeftOpenIsUnconfirmed(t *testing.T) {
 			_, err := conn.Exec(ctx, open)
 			return err
 		}))
-		db.SetMaxIdleConns(-1) // each call has a session of its own
 		s, err := sqlstore.New(context.Background(), db, test.dialect)
 		if err != nil {
 			t.Fatal(err)
 		}
+		db.SetMaxIdleConns(-1) // each call has a session of its own
 		open = "BEGIN"
 		_, err = s.CompareAndSwap(context.Background(), test.what, 0, []byte("v"))
 		expect(t, test.what, err, test.kind, "transaction was left open")
