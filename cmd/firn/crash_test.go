@@ -76,7 +76,7 @@ func TestAThousandProcessesShareAStore(t *testing.T) {
 	var set idset.Set
 	var group sync.WaitGroup
 	work := make(chan int)
-	for range 16 {
+	for range 8 { // more would wait longer than a release may take, on a busy machine
 		group.Go(func() {
 			for n := range work {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
