@@ -26,8 +26,8 @@ type Config struct {
 
 	// Time is the source of time; tests replace it. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Random returns 64 random bits; only New calls it. Default: crypto/rand, which also
-	// differs between copies of a process, such as forks and restored snapshots.
+	// Random returns 64 random bits; only New calls it. So copies of a process that has a generator, such
+	// as restored snapshots, issue the same ids. Default: crypto/rand.
 	Random func() uint64
 }
 

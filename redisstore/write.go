@@ -104,7 +104,7 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 			err = fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
 				x.acknowledged, all, s.cfg.ConfirmTimeout)
 		case !again:
-			err = errors.New("replicas connect all the time, and may acknowledge it twice")
+			err = errors.New("its replicas changed while it waited for them, each time")
 		}
 		if err != nil {
 			discard(ctx, conn) // the server may have lost its role to another that its address leads to

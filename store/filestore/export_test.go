@@ -2,3 +2,6 @@ package filestore
 
 // Lock locks a file as a store locks its lock file.
 var Lock = lock
+
+// OverlayRoot reports whether the root is an overlay.
+var OverlayRoot = overlayRoot

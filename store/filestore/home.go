@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/firn-id/firn/store"
 )
@@ -21,7 +22,8 @@ import (
 // would have its own store; for a user without a home directory; and if the folder holds a SQLite file
 // of Firn, which is a different store.
 func Home() (string, error) {
-	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+	// A login in a pod (su, cron, ssh) has no such variable.
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" || exists("/var/run/secrets/kubernetes.io") {
 		return "", fmt.Errorf("filestore: %w: in Kubernetes each pod would have a store of its own, and pods repeat each other's ids: "+
 			"use one that all of them reach (Redis, MySQL, PostgreSQL, etcd or ZooKeeper)", store.ErrRefused)
 	}
@@ -47,9 +49,23 @@ func Home() (string, error) {
 	return dir, nil
 }
 
-// InContainer reports whether this process seems to run in a container, whose files others cannot see.
+// InContainer reports whether this process seems to run in a container, whose files others cannot see:
+// by the marks of Docker and Podman, by the variable that systemd's and LXC's containers have, or because
+// the root is an overlay, as containerd and other runtimes make it without leaving a mark.
 func InContainer() bool {
-	return os.Getenv("container") != "" || exists("/.dockerenv") || exists("/run/.containerenv")
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // only on Linux
+	return os.Getenv("container") != "" || exists("/.dockerenv") || exists("/run/.containerenv") || overlayRoot(string(mounts))
+}
+
+// overlayRoot reports whether the root is an overlay, by the text of proc_pid_mountinfo(5).
+func overlayRoot(mountinfo string) bool {
+	for line := range strings.Lines(mountinfo) {
+		mount, source, _ := strings.Cut(line, " - ")
+		if at := strings.Fields(mount); len(at) > 4 && at[4] == "/" && strings.HasPrefix(source, "overlay ") {
+			return true
+		}
+	}
+	return false
 }
 
 func exists(path string) bool {

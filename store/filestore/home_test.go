@@ -61,3 +61,17 @@ func TestAContainerShowsItself(t *testing.T) {
 		t.Error("not seen")
 	}
 }
+
+func TestAnOverlayAsTheRootIsAContainer(t *testing.T) {
+	for mounts, want := range map[string]bool{
+		"2094 1833 0:211 / / rw,relatime master:701 - overlay overlay rw,lowerdir=/l/1:/l/2,upperdir=/u,workdir=/w\n2095 2094 0:214 / /proc rw - proc proc rw\n": true,
+		"2094 1833 0:211 / / rw - overlay none rw\n":                                            true,
+		"28 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n":                               false,
+		"28 1 8:1 / / rw - ext4 /dev/sda1 rw\n9 28 0:5 / /var/merged rw - overlay overlay rw\n": false,
+		"": false,
+	} {
+		if got := filestore.OverlayRoot(mounts); got != want {
+			t.Errorf("%q: %v", mounts, got)
+		}
+	}
+}

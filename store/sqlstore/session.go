@@ -212,8 +212,8 @@ func (s *Store) session(ctx context.Context) (conn *sql.Conn, leave func(), err 
 	}
 	connecting, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxConnect)
 	type session struct {
-		*sql.Conn
-		err error
+		conn *sql.Conn
+		err  error
 	}
 	sessions := make(chan session, 1)
 	go func() {
@@ -221,21 +221,21 @@ func (s *Store) session(ctx context.Context) (conn *sql.Conn, leave func(), err 
 		conn, err := s.db.Conn(connecting)
 		sessions <- session{conn, err}
 	}()
-	leave = func() {
-		if s := <-sessions; s.err == nil {
-			_ = s.Close() // back to the pool, unless it is bad
+	release := func(of session) {
+		if of.err == nil {
+			_ = of.conn.Close() // back to the pool, unless it is bad
 		}
 		left()
 	}
 	select {
-	case s := <-sessions:
-		sessions <- s
-		if s.err != nil {
-			leave()
+	case got := <-sessions:
+		if got.err != nil {
+			left()
+			return nil, nil, got.err
 		}
-		return s.Conn, leave, s.err
+		return got.conn, func() { release(got) }, nil
 	case <-ctx.Done():
-		go leave()
+		go func() { release(<-sessions) }()
 		return nil, nil, ctx.Err()
 	}
 }

@@ -71,13 +71,15 @@ type Store struct {
 }
 
 // New returns a store in db, which Close closes. Limit its connections before that (SetMaxOpenConns): the
-// store then keeps three of them for leases, if there are more. It sets the number of idle ones to three.
-// In a database on another host it creates
-// the table if it does not exist, and otherwise writes nothing. In a SQLite file only [Make] creates it,
-// so that a mistyped path is [store.ErrNotFound], not another, empty store. The error is
-// [store.ErrRefused] if the table of that name is not Firn's, or the session is unfit; a later unfit
-// session is refused at its first use. Over a database on another host the store is also a
-// [store.Clock] and [store.Examined].
+// store then keeps three of them for leases, if there are more.
+//
+// In a database on another host New creates the table if it does not exist, and otherwise writes nothing.
+// It keeps at most three connections idle (SetMaxIdleConns). Such a store is also a
+// [store.Clock] and [store.Examined]. In a SQLite file only [Make] creates the table, so that a mistyped
+// path is [store.ErrNotFound], not another, empty store.
+//
+// The error is [store.ErrRefused] if the table of that name is not Firn's, or the session is unfit; a
+// later unfit session is refused at its first use.
 func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
 	return open(ctx, db, dialect, false)
 }

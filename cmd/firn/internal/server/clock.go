@@ -18,6 +18,7 @@ type clockWatch struct {
 	steps *prometheus.CounterVec
 
 	ahead time.Duration // the wall clock's reading minus the monotonic one, at the latest look
+	known bool          // there was such a look
 }
 
 const (
@@ -39,7 +40,7 @@ func newClockWatch(source firn.TimeSource, log *slog.Logger, to *prometheus.Regi
 		w.steps.WithLabelValues(direction)
 	}
 	to.MustRegister(w.steps)
-	w.ahead, _ = w.read()
+	w.ahead, w.known = w.read()
 	return w
 }
 
@@ -59,6 +60,7 @@ func (w *clockWatch) look() {
 	}
 	step := ahead - w.ahead
 	switch {
+	case !w.known:
 	case step <= -leastStep:
 		w.steps.WithLabelValues(directionBack).Inc()
 		w.log.Warn("the wall clock went back", "by", -step, "now", w.time.Wall())
@@ -66,7 +68,7 @@ func (w *clockWatch) look() {
 		w.steps.WithLabelValues(directionForward).Inc()
 		w.log.Warn("the wall clock went forward: it was set, or the machine was suspended", "by", step, "now", w.time.Wall())
 	}
-	w.ahead = ahead
+	w.ahead, w.known = ahead, true
 }
 
 // run looks at the clocks until ctx ends.

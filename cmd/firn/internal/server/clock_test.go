@@ -26,6 +26,7 @@ func (s *slowTime) Wall() time.Time {
 func TestAStepOfTheClockIsLoggedAndCounted(t *testing.T) {
 	clock := &slowTime{Time: faketime.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}
 	var log strings.Builder
+	clock.takes = time.Second // a pause between the first readings
 	w := newClockWatch(clock, slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry())
 	for _, c := range []struct {
 		claim         string

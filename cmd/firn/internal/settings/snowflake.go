@@ -22,7 +22,7 @@ type Pooled struct {
 	Unit       string   `yaml:"unit" flag:"unit" unset:"the layout's" example:"1ms" help:"length of a tick, such as 1ms"`
 	Epoch      string   `yaml:"epoch" flag:"epoch" unset:"the layout's" example:"2025-01-01" help:"start of the first tick: RFC 3339, a date or Unix milliseconds"`
 	Clock      string   `yaml:"clock" flag:"clock" default:"steady" allowed:"steady, wall, virtual" help:"where time comes from: steady, wall or virtual"`
-	Rollback   []string `yaml:"rollback" flag:"rollback" unset:"refuse" example:"wait 500ms, history 2000, switch, refuse" help:"with clock wall: what to do when the clock goes back, such as \"wait 500ms, history 2000, switch, refuse\""`
+	Rollback   []string `yaml:"rollback" flag:"rollback" unset:"refuse" example:"[wait 500ms, history 2000, switch, refuse]" help:"with clock wall: what to do when the clock goes back, such as \"wait 500ms, history 2000, switch, refuse\""`
 	Ahead      Duration `yaml:"ahead" flag:"ahead" unset:"10ms with clock steady" is:"duration" allowed:"up to 8760h, or a negative one for not at all" example:"10ms" help:"how far ids may run ahead of the clock, without strict 10s at most; negative for not at all"`
 	Lag        Duration `yaml:"lag" flag:"lag" unset:"the clock is read for each id" is:"duration" allowed:"100us to 1s, or 0" example:"1ms" help:"how old a clock reading may be when it is used for an id, so that most ids need none; faster, but times in ids may lag by about so much, and longer if the process stands still"`
 	Start      string   `yaml:"start" flag:"start" default:"carry" allowed:"carry, zero, random" help:"where the sequence begins in a new tick: carry, zero or random"`
