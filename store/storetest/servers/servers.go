@@ -298,7 +298,12 @@ func (s *Server) Restart() {
 // all threads have stopped.
 func (s *Server) Pause() {
 	s.signal(syscall.SIGSTOP)
-	for deadline := time.Now().Add(startTimeout); !s.stopped(); time.Sleep(time.Millisecond) {
+	s.awaitStop(append(descendants(s.cmd.Process.Pid), s.cmd.Process.Pid)...)
+}
+
+// awaitStop waits until all threads of processes have stopped, or ended.
+func (s *Server) awaitStop(processes ...int) {
+	for deadline := time.Now().Add(startTimeout); !stopped(processes); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Errorf("%s does not stop", s.kind.name)
 			return
@@ -306,9 +311,8 @@ func (s *Server) Pause() {
 	}
 }
 
-// stopped reports whether all threads of the server and its processes have stopped.
-func (s *Server) stopped() bool {
-	for _, pid := range append(descendants(s.cmd.Process.Pid), s.cmd.Process.Pid) {
+func stopped(processes []int) bool {
+	for _, pid := range processes {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if err != nil {
 			return false
@@ -327,6 +331,11 @@ func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
 // signal signals the server and, after it, the processes it started.
 func (s *Server) signal(sig syscall.Signal) {
+	if sig != syscall.SIGCONT { // a process that it starts meanwhile would be missed, and outlive it
+		if err := s.cmd.Process.Signal(syscall.SIGSTOP); err == nil {
+			s.awaitStop(s.cmd.Process.Pid)
+		}
+	}
 	children := descendants(s.cmd.Process.Pid)
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		s.t.Errorf("%s: %v: %v", s.kind.name, sig, err)
