@@ -32,16 +32,17 @@ func until(t *testing.T, what string, done func() bool) {
 // acknowledged writes must be there; writes with an unknown outcome may be; unapplied writes must not
 // be.
 func restarted(t *testing.T, f Factory, s store.Store) {
-	const writers, restarts, between = 4, 3, 50
+	const writers, restarts, between = 4, 3, 12
 	var (
 		group                 sync.WaitGroup
 		stop                  atomic.Bool
 		acknowledged, unknown [writers]atomic.Int64
-		writes                atomic.Int64
 	)
 	write := func(what string) {
-		before := writes.Load()
-		until(t, what, func() bool { return writes.Load() >= before+between })
+		for w := range writers {
+			before := acknowledged[w].Load()
+			until(t, what, func() bool { return acknowledged[w].Load() >= before+between })
+		}
 	}
 	for w := range writers {
 		group.Go(func() {
@@ -54,7 +55,6 @@ func restarted(t *testing.T, f Factory, s store.Store) {
 				case !read:
 				case err == nil:
 					acknowledged[w].Add(1)
-					writes.Add(1)
 				case !store.Unapplied(err):
 					unknown[w].Add(1)
 				case unknown[w].Load() == 0: // otherwise a write with an unknown outcome came between
