@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // MariaDBReplica starts a MariaDB that follows a primary, with semi-synchronous replication if the
@@ -49,7 +50,11 @@ func (s *Server) Promote() {
 func (s *Server) WearOut() {
 	s.t.Helper()
 	s.signal(syscall.SIGINT) // unlike Kill: its files must be complete
-	<-s.exited
+	select {
+	case <-s.exited:
+	case <-time.After(startTimeout):
+		s.t.Fatalf("%s does not shut down within %v", s.kind.name, startTimeout)
+	}
 	s.dismiss()
 	const next, perFile, fileSize = 1<<31 - 20_000_000, 1 << 20, 256 << 10
 	file := s.Path(fmt.Sprintf("data/pg_xact/%04X", next/perFile)) // the status of the transactions just before

@@ -5,6 +5,7 @@ package servers
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -147,8 +148,11 @@ func (s *Server) credentials() (*syscall.SysProcAttr, error) {
 
 // run runs a program to its end under the server's account.
 func (s *Server) run(program string, args ...string) error {
-	cmd := exec.Command(program, args...)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...) // mariadb-admin waits 12 h for a server that says nothing
 	cmd.Dir = s.dir
+	cmd.WaitDelay = time.Second
 	var err error
 	if cmd.SysProcAttr, err = s.credentials(); err != nil {
 		return err
@@ -331,7 +335,9 @@ func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
 
 // signal signals the server and, after it, the processes it started.
 func (s *Server) signal(sig syscall.Signal) {
-	if sig != syscall.SIGCONT { // a process that it starts meanwhile would be missed, and outlive it
+	// A process that it starts meanwhile would be missed, and outlive it. Any other signal waits until a
+	// stopped process continues.
+	if sig == syscall.SIGSTOP || sig == syscall.SIGKILL {
 		if err := s.cmd.Process.Signal(syscall.SIGSTOP); err == nil {
 			s.awaitStop(s.cmd.Process.Pid)
 		}
