@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,4 +169,46 @@ func TestAConnectionThatTakesLongerThanACallServesALaterOne(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Otherwise looks that fail while a server hangs would use up all connections, and none would be left when
+// its name leads to another.
+func TestOneAttemptToConnectOutlivesItsCall(t *testing.T) {
+	for most, want := range map[int]int{1: 0, 2: 1, 4: 1, 0: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			database := slow{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 2)}
+			database.connects <- struct{}{}
+			db := sql.OpenDB(database)
+			db.SetMaxOpenConns(most)
+			s, err := sqlstore.New(t.Context(), db, sqlstore.Postgres)
+			if err != nil {
+				t.Fatal(err)
+			}
+			db.SetMaxIdleConns(0) // closes the one there is
+			var calls sync.WaitGroup
+			for i := range 8 {
+				calls.Go(func() {
+					ctx, cancel := context.WithTimeout(store.Urgent(t.Context()), 2*time.Second)
+					defer cancel()
+					if _, err := s.Get(ctx, fmt.Sprint("k", i)); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("call %d: %v", i, err)
+					}
+				})
+			}
+			calls.Wait()
+			synctest.Wait()
+			if is := db.Stats().OpenConnections; is != want {
+				t.Errorf("with %d connections, %d attempts outlive their calls, want %d", most, is, want)
+			}
+			database.connects <- struct{}{}
+			synctest.Wait()
+			database.connects <- struct{}{} // for another one, if that one was closed
+			if _, err := s.Get(store.Urgent(t.Context()), "k"); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("with %d connections, once the server answers: %v", most, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

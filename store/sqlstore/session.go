@@ -194,50 +194,55 @@ const maxConnect = 20 * time.Second
 // session returns a free session, or connects. Leave must be called when the session is not used any more.
 //
 // Over a network, connecting may take longer than the call that needs it: a holder's look has 2 s, and a
-// name server that is silent, a lost address before a good one, or a slow login take 5 s each. So it
-// continues when ctx has ended, and a later call finds the session. Otherwise no call of a holder would
-// ever succeed, while those of a newcomer, which have more time, do.
+// name server that is silent, a lost address before a good one, or a slow login take 5 s each. Then no call
+// of a holder would ever succeed, while those of a newcomer, which have more time, do. So one attempt of
+// the store, no matter whose, continues when its call has ended, and a later call finds the session. Not
+// more: each keeps a connection, and looks that fail over a server that hangs would soon have used up all.
 func (s *Store) session(ctx context.Context) (conn *sql.Conn, leave func(), err error) {
 	left, err := s.lanes.Enter(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.dialect.embedded {
-		conn, err := s.db.Conn(ctx)
-		if err != nil {
-			left()
-			return nil, nil, err
-		}
-		return conn, func() { _ = conn.Close(); left() }, nil
+	got := make(chan attempt, 1)
+	select {
+	case s.patient <- struct{}{}:
+		go func() {
+			connecting, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxConnect)
+			defer cancel()
+			a := s.connect(connecting)
+			<-s.patient
+			got <- a
+		}()
+	default:
+		got <- s.connect(ctx)
 	}
-	connecting, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxConnect)
-	type session struct {
-		conn *sql.Conn
-		err  error
-	}
-	sessions := make(chan session, 1)
-	go func() {
-		defer cancel()
-		conn, err := s.db.Conn(connecting)
-		sessions <- session{conn, err}
-	}()
-	release := func(of session) {
-		if of.err == nil {
-			_ = of.conn.Close() // back to the pool, unless it is bad
+	release := func(a attempt) {
+		if a.err == nil {
+			_ = a.conn.Close() // back to the pool, unless it is bad
 		}
 		left()
 	}
 	select {
-	case got := <-sessions:
-		if got.err != nil {
-			left()
-			return nil, nil, got.err
+	case a := <-got:
+		if a.err != nil {
+			release(a)
 		}
-		return got.conn, func() { release(got) }, nil
+		return a.conn, func() { release(a) }, a.err
 	case <-ctx.Done():
-		go func() { release(<-sessions) }()
+		go func() { release(<-got) }()
 		return nil, nil, ctx.Err()
 	}
+}
+
+// An attempt is how connecting ended.
+type attempt struct {
+	conn *sql.Conn
+	err  error
+}
+
+func (s *Store) connect(ctx context.Context) attempt {
+	conn, err := s.db.Conn(ctx)
+	return attempt{conn, err}
 }
 
 // discard closes a session, which otherwise returns to the pool.

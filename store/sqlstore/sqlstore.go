@@ -67,6 +67,7 @@ type Store struct {
 	db      *sql.DB
 	dialect Dialect
 	lanes   backend.Lanes
+	patient chan struct{}                // full while an attempt to connect may outlive its call; nil: none may
 	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
 
@@ -97,9 +98,13 @@ func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (store.S
 	if db == nil || dialect.name == "" {
 		return nil, fmt.Errorf("sqlstore: %w: a *sql.DB and one of SQLite, MySQL and Postgres are required", store.ErrRefused)
 	}
-	s := &Store{db: db, dialect: dialect, lanes: backend.NewLanes(db.Stats().MaxOpenConnections)}
+	most := db.Stats().MaxOpenConnections
+	s := &Store{db: db, dialect: dialect, lanes: backend.NewLanes(most)}
 	if !dialect.embedded {
 		db.SetMaxIdleConns(maxIdle)
+		if most != 1 { // a second connection is left for calls
+			s.patient = make(chan struct{}, 1)
+		}
 	}
 	if _, err := call(ctx, s, opOpen, Table, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
 		schema, err := dialect.home(ctx, conn)

@@ -29,6 +29,7 @@ const (
 	// connLife limits a connection's age, so that connections follow a database that moved behind its
 	// name.
 	connLife = time.Minute
+	maxPing  = 2 * time.Second // the time that a look has
 )
 
 // openSQL opens a store in a database on another host.
@@ -156,10 +157,21 @@ func hostsInTurn(cfg *pgx.ConnConfig) *postgresHosts {
 		turned := cfg.Copy()
 		turned.Host, turned.Port, turned.TLSConfig = h.Host, h.Port, h.TLSConfig
 		turned.Fallbacks = slices.Concat(hosts[i+1:], hosts[:i])
-		c.from = append(c.from, stdlib.GetConnector(*turned))
+		c.from = append(c.from, stdlib.GetConnector(*turned, stdlib.OptionShouldPing(pingSoon)))
 	}
 	c.Connector = c.from[0]
 	return c
+}
+
+// pingSoon checks a connection that was idle. The driver would let a network that has forgotten it take as
+// long as an attempt to connect may.
+func pingSoon(ctx context.Context, p stdlib.ShouldPingParams) bool {
+	if p.IdleDuration <= time.Second {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxPing)
+	defer cancel()
+	return p.Conn.Ping(ctx) != nil // the driver's own ping then fails at once: the connection is closed
 }
 
 // Connect implements [driver.Connector].
