@@ -40,7 +40,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if mode != standalone && forgets(version) {
 			number, _, _ := strings.Cut(version, "-")
 			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: server + " is a ZooKeeper " + number,
-				Advice: "a server that was killed or down may lack confirmed writes, which are lost if it becomes the leader: upgrade to 3.8.5, 3.9.4 or later"})
+				Advice: "a server that was killed or down may lack confirmed writes, which are lost if it becomes the leader: upgrade to 3.9.4 or later"})
 		}
 	}
 	all, alone := strings.Join(modes, ", "), slices.Contains(modes, standalone)
@@ -82,16 +82,18 @@ func (s *Store) made(ctx context.Context, server string) (string, error) {
 
 const standalone = "standalone" // the mode of a server that runs alone
 
-// forgets reports whether an ensemble of a version may lose confirmed writes. Before 3.8.5, and in 3.9.0
-// and 3.9.1, a follower that is killed may be in the new epoch without what the leader sent it
-// (ZOOKEEPER-4643). In 3.9.3 a leader may send incomplete data to a server that was down (ZOOKEEPER-4925).
+// forgets reports whether an ensemble of a version may lose confirmed writes, as all before 3.9.4 may. Before
+// 3.8.5, and in 3.9.0 and 3.9.1, a follower that is killed may be in the new epoch without what the leader
+// sent it (ZOOKEEPER-4643). Before 3.9.3, 3.8.6 included, a follower whose log is slow while the leader is
+// lost never logs what it has confirmed (ZOOKEEPER-4712). In 3.9.3 a leader may send incomplete data to a
+// server that was down (ZOOKEEPER-4925).
 func forgets(version string) bool {
 	var major, minor, patch int
 	n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch)
 	if err != nil || n != 3 || major > 3 {
 		return false
 	}
-	return major < 3 || minor < 8 || minor == 8 && patch < 5 || minor == 9 && (patch < 2 || patch == 3)
+	return major < 3 || minor < 9 || minor == 9 && patch < 4
 }
 
 // ask asks a server for its mode (leader, follower, standalone, ...) and version, with a suffix.

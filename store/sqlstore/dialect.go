@@ -28,8 +28,10 @@ type Dialect struct {
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)
 	// vet reads the database's clock, in microseconds since 1970, and names the server of the session. Its
 	// error is errUnfit for an unfit session.
-	vet      func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, server string, err error)
-	guarded  bool   // statements find nothing on an unfit session
+	vet func(ctx context.Context, s *Store, conn *sql.Conn) (micros int64, server string, err error)
+	// reads reports whether the server takes no writes, after a statement that found nothing: reads find nothing there,
+	// and MySQL's on an unfit session neither. Nil: reads find what there is.
+	reads    func(ctx context.Context, s *Store, conn *sql.Conn) (bool, error)
 	revision string // suffix of the column's type, in a database that truncates values that do not fit
 	ask      func(driverConn any) Session
 	examine  func(ctx context.Context, conn *sql.Conn) (examination, error)

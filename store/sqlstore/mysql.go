@@ -19,13 +19,13 @@ var mysqlDialect = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
 	probe: `SELECT k, v, rev FROM ` + Table + mysqlKeyed + ` LIMIT 0`,
-	get:   `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit + ` LIMIT 2`, // or sql_select_limit would hide that there are two
+	get:   `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit + ` AND ` + mysqlWritable + ` LIMIT 2`, // or sql_select_limit would hide that there are two
 	// With IGNORE the affected rows are the inserted rows, whatever the driver means by affected. It would
 	// also truncate a long value, but values are checked before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard +
 		` AND NOT EXISTS (SELECT 1 FROM ` + Table + mysqlKeyed + ` WHERE FALSE)`,
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` ORDER BY k LIMIT 18446744073709551615`, // or sql_select_limit would cut it off
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` AND ` + mysqlWritable + ` ORDER BY k LIMIT 18446744073709551615`, // or sql_select_limit would cut it off
 
 	home: func(ctx context.Context, conn *sql.Conn) (schema string, err error) {
 		var name sql.NullString
@@ -37,7 +37,10 @@ var mysqlDialect = Dialect{
 		seen, err := vetMySQL(ctx, s, conn)
 		return seen.micros, seen.life, err
 	},
-	guarded:  true,
+	reads: func(ctx context.Context, s *Store, conn *sql.Conn) (bool, error) {
+		seen, err := vetMySQL(ctx, s, conn)
+		return seen.reads, err
+	},
 	revision: "BIGINT",
 	examine:  examineMySQL,
 

@@ -17,10 +17,10 @@ var postgresDialect = Dialect{
 	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
 		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
 	probe:  probe,
-	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes,
+	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes + ` AND ` + postgresWritable,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING RETURNING k = $1 AND v = $2 AND rev = $3` + postgresReturning,
 	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4 RETURNING k = $3 AND v = $1 AND rev = $2` + postgresReturning,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` ORDER BY k`,
+	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` AND ` + postgresWritable + ` ORDER BY k`,
 
 	home: homePostgres,
 	swap: swapPostgres,
@@ -28,6 +28,10 @@ var postgresDialect = Dialect{
 		err = conn.QueryRowContext(ctx, `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint,
 			`+postgresStart).Scan(&micros, &started)
 		return micros, started, err
+	},
+	reads: func(ctx context.Context, _ *Store, conn *sql.Conn) (reads bool, err error) {
+		err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&reads) }, `SELECT NOT `+postgresWritable)
+		return reads, err
 	},
 	examine: examinePostgres,
 
@@ -82,6 +86,9 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid)
 	AND (SELECT relkind IN ('r', 'p') FROM pg_class WHERE oid = pg_typeof(` + Table + `.*)::text::regclass), pg_walfile_name(pg_current_wal_insert_lsn()), ` + postgresStart + `,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
+
+// postgresWritable is false on a standby too.
+const postgresWritable = `current_setting('transaction_read_only') = 'off'`
 
 // postgresStart is in microseconds: a machine without a clock of its own may start its server in the same
 // millisecond of the same wrong second at each boot.

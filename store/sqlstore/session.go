@@ -80,7 +80,11 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// registers reads registers, or only checks their table. If it finds no rows, it vets the session.
+// registers reads registers, or only checks their table.
+//
+// A server that takes no writes may have been replaced, and then shows what was true before: it is not
+// read. Otherwise a holder on an old connection would find its slot there, while the server that the name
+// leads to has lost it.
 //
 // A write goes over the register that was read, so that must be the only one. A server that is not strict
 // truncates a revision that its column cannot hold, always to the same one; and a key can appear twice in
@@ -109,10 +113,14 @@ func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string,
 		list = append(list, e)
 	}
 	err = errors.Join(rows.Err(), rows.Close())
-	if err == nil && len(list) == 0 && s.dialect.guarded {
-		_, _, err = s.dialect.vet(ctx, s, conn)
+	if err != nil || len(list) > 0 || s.dialect.reads == nil {
+		return list, err
 	}
-	return list, err
+	reads, err := s.dialect.reads(ctx, s, conn)
+	if err == nil && reads && statement != s.dialect.probe { // a server can be examined all the same
+		err = fmt.Errorf("%w: %s", errUnfit, primaryHint)
+	}
+	return nil, err
 }
 
 // undoneTries bounds the tries of a statement that concurrent writers undo. Nearly always the second try

@@ -64,17 +64,14 @@ It exits with status 1 when something is bad.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			findings, err := examineStore(ctx, s)
-			if err != nil {
-				return err
-			}
+			findings := examineStore(ctx, s)
 			pool, err := issuing.ReadPool(ctx, s, flags.pool)
 			switch {
 			case err == nil:
 				findings = append(findings, workersLeft(pool))
 				findings = append(findings, claimsAhead(pool)...)
 			case !errors.Is(err, store.ErrNotFound):
-				return misuse(err)
+				findings = append(findings, fails("pool", err))
 			}
 			findings = append(findings, cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP)...)
 			r := doctorReport{Store: storeurl.Redact(flags.store)}

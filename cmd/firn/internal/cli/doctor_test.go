@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,5 +50,30 @@ func TestAPoolWhoseClaimsBeginFarAheadIsBad(t *testing.T) {
 		if want > 0 && (found[0].Verdict != store.Bad || !strings.Contains(found[0].Says, "2026-11-20T13:00:00Z") || !strings.Contains(found[0].Advice, "firn/shop/pool")) {
 			t.Errorf("%+v", found)
 		}
+	}
+}
+
+// A readOnly store refuses to be read, as a replica does, and can be examined.
+type readOnly struct{ store.Store }
+
+func (readOnly) Get(context.Context, string) (store.Entry, error) {
+	return store.Entry{}, errors.New("it is a replica")
+}
+
+func (readOnly) Now(context.Context) (time.Time, error) { return time.Time{}, errors.New("no clock") }
+
+func (readOnly) Examine(context.Context) ([]store.Finding, error) {
+	return []store.Finding{{Subject: "role", Verdict: store.Bad, Says: "name the primary"}}, errors.New("no more")
+}
+
+func TestAQuestionThatFailsIsAFindingBesideTheOthers(t *testing.T) {
+	want := []store.Finding{
+		{Subject: "latency", Verdict: store.Bad, Says: "it is a replica"},
+		{Subject: "clock", Verdict: store.Bad, Says: "no clock"},
+		{Subject: "role", Verdict: store.Bad, Says: "name the primary"},
+		{Subject: "server", Verdict: store.Bad, Says: "no more"},
+	}
+	if got := examineStore(t.Context(), readOnly{}); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -18,68 +18,69 @@ const (
 	// clockTolerance is the default tolerance of a lease. Beyond clockNear, doctor advises to check the clock.
 	clockTolerance = 10 * time.Second
 	clockNear      = time.Second
+	// readTimeout bounds the reads, so that a store that hangs leaves time for the other questions.
+	readTimeout = 10 * time.Second
 	// probeKey is read to measure the latency. It is never written.
 	probeKey = "firn/doctor"
 )
 
 // examineStore measures how long a read takes, compares the store's clock with this machine's, and asks the store
-// about its server. firn doctor prints the findings, and a server logs them at start. An error means that the store
-// could not be asked.
-func examineStore(ctx context.Context, s store.Store) ([]store.Finding, error) {
-	latency, err := examineRoundTrip(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	findings := []store.Finding{latency}
-	clock, err := examineOffset(ctx, s)
-	if err != nil {
-		return findings, err
-	}
-	findings = append(findings, clock)
+// about its server. firn doctor prints the findings, and a server logs them at start. A question that fails is a
+// finding too, and does not prevent the others: an error alone would not tell what is wrong with the server.
+func examineStore(ctx context.Context, s store.Store) []store.Finding {
+	findings := []store.Finding{examineRoundTrip(ctx, s), examineOffset(ctx, s)}
 	if e, ok := s.(store.Examined); ok {
 		of, err := e.Examine(ctx)
 		findings = append(findings, of...)
 		if err != nil {
-			return findings, err
+			findings = append(findings, fails("server", err))
 		}
 	}
-	return findings, nil
+	return findings
 }
 
-func examineRoundTrip(ctx context.Context, s store.Store) (store.Finding, error) {
+// fails is the finding of a question that got an error.
+func fails(subject string, err error) store.Finding {
+	return store.Finding{Subject: subject, Verdict: store.Bad, Says: err.Error()}
+}
+
+func examineRoundTrip(ctx context.Context, s store.Store) store.Finding {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	f := store.Finding{Subject: "latency"}
 	took := make([]time.Duration, storeProbes)
 	for i := range took {
 		begun := time.Now()
 		if _, err := s.Get(ctx, probeKey); err != nil && !errors.Is(err, store.ErrNotFound) {
-			return store.Finding{}, err
+			return fails(f.Subject, err)
 		}
 		took[i] = time.Since(begun)
 	}
 	slices.Sort(took)
 	median := took[storeProbes/2]
-	f := store.Finding{Subject: "latency", Says: fmt.Sprintf("a read takes %v (median of %d)", median.Round(time.Microsecond), storeProbes)}
+	f.Says = fmt.Sprintf("a read takes %v (median of %d)", median.Round(time.Microsecond), storeProbes)
 	if median > slowRoundTrip {
 		f.Verdict, f.Advice = store.Doubtful, "use a store that is nearer, or windows far longer than this"
 	}
-	return f, nil
+	return f
 }
 
-func examineOffset(ctx context.Context, s store.Store) (store.Finding, error) {
+func examineOffset(ctx context.Context, s store.Store) store.Finding {
 	f := store.Finding{Subject: "clock"}
 	clock, ok := s.(store.Clock)
 	if !ok {
 		embedded, ok := s.(store.Embedded)
 		if ok && embedded.Embedded() {
 			f.Says = "the store is on this machine and uses its clock"
-			return f, nil
+			return f
 		}
 		f.Says = "the store has none to compare with: the slots of others are taken instead"
-		return f, nil
+		return f
 	}
 	before := time.Now()
 	there, err := clock.Now(ctx)
 	if err != nil {
-		return f, err
+		return fails(f.Subject, err)
 	}
 	took := time.Since(before)
 	off := before.Add(took / 2).Sub(there)
@@ -90,5 +91,5 @@ func examineOffset(ctx context.Context, s store.Store) (store.Finding, error) {
 	case off.Abs() > clockNear:
 		f.Verdict, f.Advice = store.Doubtful, fmt.Sprintf("see that the clock is kept right: beyond %v no worker is granted", clockTolerance)
 	}
-	return f, nil
+	return f
 }

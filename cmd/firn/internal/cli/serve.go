@@ -190,11 +190,7 @@ func follow(ctx context.Context, srv *server.Server, w server.Watch) (end func()
 
 // warn logs those findings of firn doctor about the store that are not good.
 func warn(ctx context.Context, s store.Store, log *slog.Logger) {
-	findings, err := examineStore(ctx, s)
-	if err != nil {
-		log.Warn("the store could not be examined", "error", err)
-	}
-	for _, f := range findings {
+	for _, f := range examineStore(ctx, s) {
 		if f.Verdict != store.Good {
 			log.Warn(f.String(), "verdict", f.Verdict)
 		}
