@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -185,6 +187,38 @@ func TestALocalEndsWithItsGenerator(t *testing.T) {
 		if id, err := l.Next(t.Context()); !errors.Is(err, firn.ErrClosed) || id != 0 {
 			t.Errorf("after Stop: id %d, %v", id, err)
 		}
+	}
+}
+
+// As a Local in a struct that is copied for each goroutine.
+func TestACopyOfALocalTakesABlockOfItsOwn(t *testing.T) {
+	for _, cfg := range []firn.Config{{Lag: time.Second}, {Clock: firn.ClockVirtual}, {}} {
+		g, err := firn.New(7, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[firn.ID]bool{}
+		next := func(l *firn.Local) {
+			t.Helper()
+			id, err := l.Next(t.Context())
+			if err != nil || seen[id] {
+				t.Fatalf("%v, issued before: %v; %v", id, seen[id], err)
+			}
+			seen[id] = true
+		}
+		l := g.Local()
+		for range 1000 { // so that it has a large block
+			next(l)
+		}
+		another := &firn.Local{}
+		reflect.ValueOf(another).Elem().Set(reflect.ValueOf(l).Elem()) // go vet would report *another = *l
+		for range 1000 {
+			next(another)
+			next(l)
+		}
+	}
+	if _, err := new(firn.Local).Next(t.Context()); err == nil || !strings.Contains(err.Error(), "Generator.Local") {
+		t.Errorf("without a generator: %v", err)
 	}
 }
 

@@ -1,6 +1,9 @@
 package firn
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // A Local hands out ids of a generator to one goroutine, several times as fast as
 // [Generator.Next]: it takes them in blocks. Its ids increase. Compared with ids that other callers
@@ -12,15 +15,17 @@ import "context"
 // old, and by Stop, Halt and a change of workers. The rest of a block is then never issued. So a
 // Local wastes at most an eighth of its ids, and they lag as those of Next do.
 //
-// A Local needs no end. Where each call reads the clock (no Lag, and not ClockVirtual) its Next is
-// that of the generator.
+// A Local must not be copied: a copy takes a block of its own, at its first call. A Local needs no end. Where each
+// call reads the clock (no Lag, and not ClockVirtual) its Next is that of the generator.
 type Local struct {
+	_       uncopied
 	_       [64]byte // goroutines write their Locals all the time, so these must not share cache lines
 	id      ID       // the next one
 	stride  ID
 	left    uint64 // how many ids of one tick are left, from id on
 	cell    *cell
 	recalls uint64 // of the cell, before the block was taken
+	self    *Local // whose block it is: a copy has none
 
 	block     Run    // what follows these ids
 	length    uint64 // of the block at first
@@ -29,6 +34,14 @@ type Local struct {
 	_         [64]byte
 }
 
+// uncopied has go vet report copies of a type.
+type uncopied struct{}
+
+func (*uncopied) Lock()   {}
+func (*uncopied) Unlock() {}
+
+var errNoGenerator = errors.New("firn: this Local has no generator: use the one that Generator.Local returns")
+
 const (
 	maxBlock = 256
 	// blockPart is the part of the ids issued that a block may have: what a recall may waste.
@@ -36,12 +49,12 @@ const (
 )
 
 // Local returns a handle for one goroutine.
-func (g *Generator) Local() *Local { return &Local{generator: g, cell: g.cell.Load()} }
+func (g *Generator) Local() *Local { return &Local{generator: g} }
 
 // Next returns the next id. It waits and fails as [Generator.Next] does. Only one goroutine at a
 // time may call it.
 func (l *Local) Next(ctx context.Context) (ID, error) {
-	if l.left > 0 && l.recalls == l.cell.recalls.Load() {
+	if l.left > 0 && l.self == l && l.recalls == l.cell.recalls.Load() {
 		id := l.id
 		l.id += l.stride
 		l.left--
@@ -51,10 +64,13 @@ func (l *Local) Next(ctx context.Context) (ID, error) {
 }
 
 func (l *Local) nextSlowly(ctx context.Context) (ID, error) {
+	if l.generator == nil {
+		return 0, errNoGenerator
+	}
 	if !l.generator.unread {
 		return l.generator.Next(ctx)
 	}
-	if l.block.count == 0 || l.recalls != l.cell.recalls.Load() {
+	if l.self != l || l.block.count == 0 || l.recalls != l.cell.recalls.Load() {
 		if err := l.refill(ctx); err != nil {
 			return 0, err
 		}
@@ -72,7 +88,7 @@ func (l *Local) refill(ctx context.Context) error {
 	c := g.cell.Load()
 	recalls := c.recalls.Load() // before the block is taken, so that no recall of it is missed
 	l.used += l.length
-	if c != l.cell || recalls != l.recalls {
+	if l.self != l || c != l.cell || recalls != l.recalls {
 		l.used = 0
 	}
 	l.left, l.length, l.block = 0, 0, Run{}
@@ -86,7 +102,7 @@ func (l *Local) refill(ctx context.Context) error {
 		}
 		p, got, recalls = d.first, d.count, d.recalls
 	}
-	l.cell, l.recalls, l.length = c, recalls, got
+	l.cell, l.recalls, l.length, l.self = c, recalls, got, l
 	l.block = Run{first: p, count: got, composer: c.composer}
 	return nil
 }

@@ -68,14 +68,15 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 	if err := f.resolve(file); err != nil {
 		return nil, err
 	}
-	open := storeurl.Open
-	if f.byDefault && f.makes {
-		open = storeurl.Make
-		if filestore.InContainer() {
-			fmt.Fprintf(os.Stderr, "firn: in a container, the default store %s is not shared, and other containers can issue the same ids: use one store for all with --store\n", f.store)
-		}
+	if f.byDefault && f.makes && filestore.InContainer() {
+		fmt.Fprintf(os.Stderr, "firn: in a container, the default store %s is not shared, and other containers can issue the same ids: use one store for all with --store\n", f.store)
 	}
-	s, err := open(ctx, f.store)
+	s, err := storeurl.Open(ctx, f.store)
+	if f.byDefault && f.makes && errors.Is(err, store.ErrNotFound) {
+		// The folder may be there and not be mounted yet: then ids of counters repeat.
+		fmt.Fprintf(os.Stderr, "firn: creating the store %s: its counters begin at their start\n", f.store)
+		s, err = storeurl.Make(ctx, f.store)
+	}
 	switch {
 	case err == nil:
 		return s, nil

@@ -105,7 +105,16 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 	if err != nil {
 		return nil, 0, err
 	}
-	return sql.OpenDB(connector), connections, nil
+	return sql.OpenDB(soon{connector}), connections, nil
+}
+
+// soon bounds an attempt to connect, login included: the driver bounds only the dial.
+type soon struct{ driver.Connector }
+
+func (s soon) Connect(ctx context.Context) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return s.Connector.Connect(ctx)
 }
 
 // openPostgres opens any URL that libpq accepts, including several hosts and libpq's settings,
