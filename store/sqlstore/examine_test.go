@@ -93,6 +93,8 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 		{"10.11.19-MariaDB", "innodb_flush_method", "O_DIRECT", store.Good},
 		{"10.11.19-MariaDB", "innodb_flush_method", "nosync", store.Bad},
 		{"9.7.4", "innodb_flush_method", "littlesync", store.Bad},
+		{"9.7.4", "innodb_flush_method", "O_DIRECT_NO_FSYNC", store.Bad},
+		{"9.7.4", "innodb_flush_method", "O_DIRECT", store.Good},
 		{"9.7.4", "Innodb_redo_log_enabled", "ON", store.Good},
 		{"9.7.4", "Innodb_redo_log_enabled", "OFF", store.Bad},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,8 +116,8 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		e.durable = e.durable && binlog == "1"
 	}
 	switch method := is["innodb_flush_method"]; {
-	case method == "nosync", method == "littlesync":
-		e.durable, e.settings, e.advice = false, "innodb_flush_method "+method, "leave innodb_flush_method as it is by default: by that one files are not synced"
+	case slices.Contains(unsynced, strings.ToLower(method)):
+		e.durable, e.settings, e.advice = false, "innodb_flush_method "+method, "leave innodb_flush_method as it is by default: by that one data files are not synced, and a loss of power brings older pages back"
 	case is["innodb_redo_log_enabled"] == "OFF": // MySQL only
 		e.durable, e.settings, e.advice = false, "the redo log is disabled", "ALTER INSTANCE ENABLE INNODB REDO_LOG"
 	case is["log_bin"] == "ON" && is["rpl_status"] == "IDLE_SLAVE": // MariaDB only
@@ -126,6 +127,10 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	}
 	return e, nil
 }
+
+// unsynced are the values of innodb_flush_method by which data files are not synced. A checkpoint then discards the
+// redo of pages that are only in the disk's cache.
+var unsynced = []string{"nosync", "littlesync", "o_direct_no_fsync"}
 
 // undoes reports whether a MariaDB that acknowledges as a replica takes that role when it starts,
 // and undoes transactions that no replica is known to have: since 10.6, until the setting
