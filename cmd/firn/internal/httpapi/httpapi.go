@@ -52,7 +52,11 @@ func (a *API) Register(mux *http.ServeMux) {
 // ready answers whether the server can issue ids, of all namespaces in the query if there are
 // any. If only some namespaces can issue, the answer names the others.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
-	names := r.URL.Query()["namespace"]
+	query, err := parameters(r, "namespace")
+	if err != nil {
+		return err
+	}
+	names := query["namespace"]
 	if err := a.service.Ready(names...); err != nil {
 		return err
 	}
@@ -146,8 +150,11 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query := r.URL.Query()
-	if err := known(query, "format", "namespace", "layout", "unit", "epoch"); err != nil {
+	query, err := single(r, "format", "namespace", "layout", "unit", "epoch")
+	if err == nil {
+		err = filled(query) // an empty namespace or layout would be the default layout
+	}
+	if err != nil {
 		return a.front.Refuse(err)
 	}
 	result, err := a.reader.Decode(caller, issuing.DecodeRequest{
@@ -165,6 +172,9 @@ func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if _, err := single(r); err != nil {
+		return a.front.Refuse(err)
+	}
 	return answerJSON(w, http.StatusOK, map[string]any{"namespaces": a.reader.List(caller)})
 }
 
@@ -172,6 +182,9 @@ func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
 	caller, err := a.front.Caller(r)
 	if err != nil {
 		return err
+	}
+	if _, err := single(r); err != nil {
+		return a.front.Refuse(err)
 	}
 	state, err := a.reader.State(caller, r.PathValue("namespace"))
 	if err != nil {
@@ -184,6 +197,9 @@ func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
 	caller, err := a.front.Caller(r)
 	if err != nil {
 		return err
+	}
+	if _, err := single(r); err != nil {
+		return a.front.Refuse(err)
 	}
 	pool, err := a.reader.Slots(r.Context(), caller, r.PathValue("pool"))
 	if err != nil {

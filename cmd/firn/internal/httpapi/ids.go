@@ -3,10 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,12 +96,8 @@ func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 		f, err = parseForm("", "", r.Header.Get("Accept"))
 		return ask, f, err
 	}
-	// An unreadable query is an error: the unreadable part may be the count.
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	query, err := single(r, "count", "format", "numbers", "once")
 	if err != nil {
-		return ask, f, failure.BadRequest("bad_request", "the query cannot be read: %v", err)
-	}
-	if err := known(query, "count", "format", "numbers", "once"); err != nil {
 		return ask, f, err
 	}
 	if query.Has("count") {
@@ -117,16 +110,6 @@ func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 		ask.Fits = f.fits
 	}
 	return ask, f, err
-}
-
-// known returns an error if a query has another parameter than these: it may be a typing mistake in one of them.
-func known(query url.Values, names ...string) error {
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if !slices.Contains(names, name) {
-			return failure.BadRequest("bad_request", "%q is not a parameter: %s are allowed", name, strings.Join(names, ", "))
-		}
-	}
-	return nil
 }
 
 // A form is how ids are written in an answer.

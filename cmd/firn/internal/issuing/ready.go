@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 // Ready returns nil while the service, as far as it knows, can issue ids of every named
@@ -49,6 +50,9 @@ func (s *snapshot) readyFor(names []string) error {
 		}
 		if s.dynamic == nil {
 			return undeclared(name)
+		}
+		if err := settings.CheckName(name); err != nil { // no request can make it
+			return err
 		}
 		if err := (leased{s.dynamic}).able(); err != nil { // namespaces would be made from this pool
 			return notReady(failure.Public(err) + sayWhy)

@@ -154,7 +154,7 @@ namespaces:
 		}
 	}
 	for path, want := range map[string]int{
-		"/readyz": 200, "/readyz?namespace=txn": 200, "/readyz?namespace=txn&namespace=orders": 200, "/readyz?namespace=txn&namespace=nobody": 404,
+		"/readyz": 200, "/readyz?namespace=txn": 200, "/readyz?namespace=nope": 404, "/readyz?namespace=nope;": 400, "/readyz?namespace=no%zzpe": 400, "/readyz?namespaces=txn": 400, "/readyz?namespace=txn&namespace=orders": 200, "/readyz?namespace=txn&namespace=nobody": 404,
 	} {
 		if status, body, _ := ask(t, h, "GET", path, ""); status != want || want == 200 && body != "ok\n" {
 			t.Errorf("%s: %d %s", path, status, body)
@@ -213,7 +213,21 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"POST", "/v1/ids/orders?count=%5", 400, "bad_request", "%5"},
 		{"POST", "/v1/ids/orders?cuont=3", 400, "bad_request", "cuont"},
 		{"POST", "/v1/ids/orders?count=3&Format=hex", 400, "bad_request", "count, format, numbers, once"},
-		{"GET", "/v1/decode/7?layuot=twitter", 400, "bad_request", "layuot"},
+		{"POST", "/v1/ids/orders?count=3&count=4", 400, "bad_request", "count is given 2 times"},
+		{"GET", "/v1/decode/7?layuot=twitter", 400, "bad_request", "Allowed: format, namespace, layout, unit, epoch"},
+		{"GET", "/v1/decode/5?namespace=x;y", 400, "bad_request", "semicolon"},
+		{"GET", "/v1/decode/5?namespace=x%zz", 400, "bad_request", "%zz"},
+		{"GET", "/v1/decode/5?namespace=", 400, "bad_request", "namespace is empty"},
+		{"GET", "/v1/decode/5?layout=", 400, "bad_request", "layout is empty"},
+		{"GET", "/v1/decode/5?namespace=a&namespace=b", 400, "bad_request", "namespace is given 2 times"},
+		{"GET", "/v1/namespaces?name=orders", 400, "bad_request", `"name" is not a parameter here: there are none`},
+		{"GET", "/v1/namespaces/none?x=1", 400, "bad_request", `"x" is not a parameter`},
+		{"GET", "/v1/pools/none/workers?state=held", 400, "bad_request", `"state" is not a parameter`},
+		{"GET", "/readyz?namespace=nope;", 400, "bad_request", "semicolon"},
+		{"GET", "/readyz?namespace=no%zzpe", 400, "bad_request", "%zz"},
+		{"GET", "/readyz?namespase=nope", 400, "bad_request", "Allowed: namespace"},
+		{"GET", "/readyz?namespace=a%20b", 400, "bad_request", "namespace name"}, // which no request can make
+		{"GET", "/readyz?namespace=", 400, "bad_request", "namespace name"},
 		{"POST", "/v1/ids/orders?format=roman", 400, "bad_format", "base58"},
 		{"POST", "/v1/ids/orders?numbers=maybe", 400, "bad_request", "maybe"},
 		{"POST", "/v1/ids/orders?numbers=true&format=hex", 400, "bad_format", "hex"},
