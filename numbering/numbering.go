@@ -138,6 +138,14 @@ func (f *Format) form() string {
 // String returns the template.
 func (f *Format) String() string { return f.cfg.Template }
 
+// Period returns how often numbers start at 1 again: "day", "month", "year", or "" for never.
+func (f *Format) Period() string {
+	if f.period == ever {
+		return ""
+	}
+	return f.period.String()
+}
+
 // Next returns the next number. Errors: [ErrExhausted], a *[firn.RangeError] if the
 // clock's year is not from 1 to 9999, those of the counter and those of Config.Clock:
 // [store.ErrUnavailable] if it does not answer in time.

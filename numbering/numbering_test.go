@@ -322,3 +322,11 @@ func BenchmarkNext(b *testing.B) {
 		}
 	}
 }
+
+func TestTheFormatSaysHowOftenNumbersRestart(t *testing.T) {
+	for template, want := range map[string]string{"{n:3}": "", "{yyyy}-{n:3}": "year", "{yy}{MM}{n:3}": "month", "{yyyyMMdd}{n:3}": "day"} {
+		if got := process(t, newStore(), numbering.Config{Template: template}).Period(); got != want {
+			t.Errorf("%s: %q, want %q", template, got, want)
+		}
+	}
+}

@@ -345,11 +345,14 @@ func (x *GenerateStreamRequest) GetForm() Form {
 
 type DecodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The id, a number of 64 bits, as text: in any encoding, such as base62, or readable.
+	// The id as text: a number in any encoding, such as base62, or readable; or a UUID, an
+	// ObjectID, a serial, a business number, an id with a prefix.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The encoding of the text, such as base62, or "readable"; detected if empty.
+	// The encoding of a number, such as base62, or "readable". Detected if empty; counted and
+	// veiled numbers are then decimal.
 	Format string `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
-	// The namespace whose layout the id has, or instead
+	// The namespace that made the id. It refuses ids of other forms. Without a namespace the
+	// form of the id decides, and numbers have
 	Namespace string `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// a layout, such as "firn" or "41/5/5/12",
 	Layout string `protobuf:"bytes,4,opt,name=layout,proto3" json:"layout,omitempty"`
@@ -433,17 +436,52 @@ func (x *DecodeRequest) GetEpoch() string {
 	return ""
 }
 
+// DecodeResponse has the fields of the id's kind. The others are not set.
 type DecodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Id    int64                  `protobuf:"fixed64,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The number, without prefix, check digits and veil. Of the kinds uuid, objectid and number:
+	// see text.
+	Id int64 `protobuf:"fixed64,1,opt,name=id,proto3" json:"id,omitempty"`
 	// The name of the layout, or its bits if it has no name.
 	Layout string                 `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
 	Time   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
 	// Time units of the layout since its epoch.
-	Tick          int64 `protobuf:"varint,4,opt,name=tick,proto3" json:"tick,omitempty"`
-	Datacenter    int64 `protobuf:"varint,5,opt,name=datacenter,proto3" json:"datacenter,omitempty"`
-	Worker        int64 `protobuf:"varint,6,opt,name=worker,proto3" json:"worker,omitempty"`
-	Sequence      int64 `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Tick       int64 `protobuf:"varint,4,opt,name=tick,proto3" json:"tick,omitempty"`
+	Datacenter int64 `protobuf:"varint,5,opt,name=datacenter,proto3" json:"datacenter,omitempty"`
+	Worker     int64 `protobuf:"varint,6,opt,name=worker,proto3" json:"worker,omitempty"`
+	Sequence   int64 `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// See Namespace. Empty for a number that is decoded by a layout, without a namespace.
+	Kind string `protobuf:"bytes,8,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The id of a kind that is not a number, without its prefix.
+	Text string `protobuf:"bytes,9,opt,name=text,proto3" json:"text,omitempty"`
+	// The prefix, which was checked.
+	Prefix string `protobuf:"bytes,10,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// The number that was asked for, of a veiled namespace; id is what it hides.
+	Veiled int64 `protobuf:"fixed64,11,opt,name=veiled,proto3" json:"veiled,omitempty"`
+	// The check digits that were verified: luhn or mod97.
+	Check string `protobuf:"bytes,12,opt,name=check,proto3" json:"check,omitempty"`
+	// Version of a UUID.
+	Version int32 `protobuf:"varint,13,opt,name=version,proto3" json:"version,omitempty"`
+	// Variant of a UUID.
+	Variant string `protobuf:"bytes,14,opt,name=variant,proto3" json:"variant,omitempty"`
+	// The five bytes of an ObjectID that differ between processes, in hex.
+	Unique string `protobuf:"bytes,15,opt,name=unique,proto3" json:"unique,omitempty"`
+	// Counter of an ObjectID.
+	Counter int32 `protobuf:"varint,16,opt,name=counter,proto3" json:"counter,omitempty"`
+	// The same five bytes in the older format: machine, in hex, and
+	Machine string `protobuf:"bytes,17,opt,name=machine,proto3" json:"machine,omitempty"`
+	// process.
+	Process int32 `protobuf:"varint,18,opt,name=process,proto3" json:"process,omitempty"`
+	// Template of a business number.
+	Template string `protobuf:"bytes,19,opt,name=template,proto3" json:"template,omitempty"`
+	// How often business numbers start at 1 again: day, month, year; empty for never.
+	Period string `protobuf:"bytes,20,opt,name=period,proto3" json:"period,omitempty"`
+	// When the period of a business number began.
+	Begins *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=begins,proto3" json:"begins,omitempty"`
+	// The number in the period of a business number.
+	Number int64 `protobuf:"varint,22,opt,name=number,proto3" json:"number,omitempty"`
+	// What cannot be read from an id, such as of a counter.
+	Note          string `protobuf:"bytes,23,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -525,6 +563,118 @@ func (x *DecodeResponse) GetSequence() int64 {
 		return x.Sequence
 	}
 	return 0
+}
+
+func (x *DecodeResponse) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetVeiled() int64 {
+	if x != nil {
+		return x.Veiled
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetVersion() int32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetVariant() string {
+	if x != nil {
+		return x.Variant
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetUnique() string {
+	if x != nil {
+		return x.Unique
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetCounter() int32 {
+	if x != nil {
+		return x.Counter
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetProcess() int32 {
+	if x != nil {
+		return x.Process
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetTemplate() string {
+	if x != nil {
+		return x.Template
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetPeriod() string {
+	if x != nil {
+		return x.Period
+	}
+	return ""
+}
+
+func (x *DecodeResponse) GetBegins() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Begins
+	}
+	return nil
+}
+
+func (x *DecodeResponse) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *DecodeResponse) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
 }
 
 type ListNamespacesRequest struct {
@@ -1032,7 +1182,7 @@ const file_firn_v1_id_proto_rawDesc = "" +
 	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06layout\x18\x04 \x01(\tR\x06layout\x12\x12\n" +
 	"\x04unit\x18\x05 \x01(\tR\x04unit\x12\x14\n" +
-	"\x05epoch\x18\x06 \x01(\tR\x05epoch\"\xd8\x01\n" +
+	"\x05epoch\x18\x06 \x01(\tR\x05epoch\"\xf8\x04\n" +
 	"\x0eDecodeResponse\x12\x12\n" +
 	"\x02id\x18\x01 \x01(\x10B\x020\x01R\x02id\x12\x16\n" +
 	"\x06layout\x18\x02 \x01(\tR\x06layout\x12.\n" +
@@ -1042,7 +1192,24 @@ const file_firn_v1_id_proto_rawDesc = "" +
 	"datacenter\x18\x05 \x01(\x03R\n" +
 	"datacenter\x12\x16\n" +
 	"\x06worker\x18\x06 \x01(\x03R\x06worker\x12\x1a\n" +
-	"\bsequence\x18\a \x01(\x03R\bsequence\"\x17\n" +
+	"\bsequence\x18\a \x01(\x03R\bsequence\x12\x12\n" +
+	"\x04kind\x18\b \x01(\tR\x04kind\x12\x12\n" +
+	"\x04text\x18\t \x01(\tR\x04text\x12\x16\n" +
+	"\x06prefix\x18\n" +
+	" \x01(\tR\x06prefix\x12\x1a\n" +
+	"\x06veiled\x18\v \x01(\x10B\x020\x01R\x06veiled\x12\x14\n" +
+	"\x05check\x18\f \x01(\tR\x05check\x12\x18\n" +
+	"\aversion\x18\r \x01(\x05R\aversion\x12\x18\n" +
+	"\avariant\x18\x0e \x01(\tR\avariant\x12\x16\n" +
+	"\x06unique\x18\x0f \x01(\tR\x06unique\x12\x18\n" +
+	"\acounter\x18\x10 \x01(\x05R\acounter\x12\x18\n" +
+	"\amachine\x18\x11 \x01(\tR\amachine\x12\x18\n" +
+	"\aprocess\x18\x12 \x01(\x05R\aprocess\x12\x1a\n" +
+	"\btemplate\x18\x13 \x01(\tR\btemplate\x12\x16\n" +
+	"\x06period\x18\x14 \x01(\tR\x06period\x122\n" +
+	"\x06begins\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x06begins\x12\x16\n" +
+	"\x06number\x18\x16 \x01(\x03R\x06number\x12\x12\n" +
+	"\x04note\x18\x17 \x01(\tR\x04note\"\x17\n" +
 	"\x15ListNamespacesRequest\"L\n" +
 	"\x16ListNamespacesResponse\x122\n" +
 	"\n" +
@@ -1128,26 +1295,27 @@ var file_firn_v1_id_proto_depIdxs = []int32{
 	3,  // 1: firn.v1.GenerateResponse.runs:type_name -> firn.v1.Run
 	0,  // 2: firn.v1.GenerateStreamRequest.form:type_name -> firn.v1.Form
 	13, // 3: firn.v1.DecodeResponse.time:type_name -> google.protobuf.Timestamp
-	9,  // 4: firn.v1.ListNamespacesResponse.namespaces:type_name -> firn.v1.Namespace
-	10, // 5: firn.v1.Namespace.lease:type_name -> firn.v1.Lease
-	11, // 6: firn.v1.Namespace.segment:type_name -> firn.v1.Segment
-	12, // 7: firn.v1.Namespace.sequence:type_name -> firn.v1.Sequence
-	13, // 8: firn.v1.Lease.until:type_name -> google.protobuf.Timestamp
-	14, // 9: firn.v1.Lease.left:type_name -> google.protobuf.Duration
-	14, // 10: firn.v1.Segment.lasts:type_name -> google.protobuf.Duration
-	1,  // 11: firn.v1.IDService.Generate:input_type -> firn.v1.GenerateRequest
-	4,  // 12: firn.v1.IDService.GenerateStream:input_type -> firn.v1.GenerateStreamRequest
-	5,  // 13: firn.v1.IDService.Decode:input_type -> firn.v1.DecodeRequest
-	7,  // 14: firn.v1.IDService.ListNamespaces:input_type -> firn.v1.ListNamespacesRequest
-	2,  // 15: firn.v1.IDService.Generate:output_type -> firn.v1.GenerateResponse
-	2,  // 16: firn.v1.IDService.GenerateStream:output_type -> firn.v1.GenerateResponse
-	6,  // 17: firn.v1.IDService.Decode:output_type -> firn.v1.DecodeResponse
-	8,  // 18: firn.v1.IDService.ListNamespaces:output_type -> firn.v1.ListNamespacesResponse
-	15, // [15:19] is the sub-list for method output_type
-	11, // [11:15] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	13, // 4: firn.v1.DecodeResponse.begins:type_name -> google.protobuf.Timestamp
+	9,  // 5: firn.v1.ListNamespacesResponse.namespaces:type_name -> firn.v1.Namespace
+	10, // 6: firn.v1.Namespace.lease:type_name -> firn.v1.Lease
+	11, // 7: firn.v1.Namespace.segment:type_name -> firn.v1.Segment
+	12, // 8: firn.v1.Namespace.sequence:type_name -> firn.v1.Sequence
+	13, // 9: firn.v1.Lease.until:type_name -> google.protobuf.Timestamp
+	14, // 10: firn.v1.Lease.left:type_name -> google.protobuf.Duration
+	14, // 11: firn.v1.Segment.lasts:type_name -> google.protobuf.Duration
+	1,  // 12: firn.v1.IDService.Generate:input_type -> firn.v1.GenerateRequest
+	4,  // 13: firn.v1.IDService.GenerateStream:input_type -> firn.v1.GenerateStreamRequest
+	5,  // 14: firn.v1.IDService.Decode:input_type -> firn.v1.DecodeRequest
+	7,  // 15: firn.v1.IDService.ListNamespaces:input_type -> firn.v1.ListNamespacesRequest
+	2,  // 16: firn.v1.IDService.Generate:output_type -> firn.v1.GenerateResponse
+	2,  // 17: firn.v1.IDService.GenerateStream:output_type -> firn.v1.GenerateResponse
+	6,  // 18: firn.v1.IDService.Decode:output_type -> firn.v1.DecodeResponse
+	8,  // 19: firn.v1.IDService.ListNamespaces:output_type -> firn.v1.ListNamespacesResponse
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_id_proto_init() }

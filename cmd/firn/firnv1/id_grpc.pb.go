@@ -42,7 +42,7 @@ type IDServiceClient interface {
 	// cancels, for millions of ids. The server makes a batch when the client has read
 	// enough of the earlier ones. The batches before an error are valid.
 	GenerateStream(ctx context.Context, in *GenerateStreamRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GenerateResponse], error)
-	// Decode returns the parts of an id that is a number.
+	// Decode returns the parts of an id: as its namespace makes it, or by its form.
 	Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error)
 	// ListNamespaces returns the namespaces that the caller may use, sorted by name.
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
@@ -119,7 +119,7 @@ type IDServiceServer interface {
 	// cancels, for millions of ids. The server makes a batch when the client has read
 	// enough of the earlier ones. The batches before an error are valid.
 	GenerateStream(*GenerateStreamRequest, grpc.ServerStreamingServer[GenerateResponse]) error
-	// Decode returns the parts of an id that is a number.
+	// Decode returns the parts of an id: as its namespace makes it, or by its form.
 	Decode(context.Context, *DecodeRequest) (*DecodeResponse, error)
 	// ListNamespaces returns the namespaces that the caller may use, sorted by name.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)

@@ -57,7 +57,7 @@ type IDServiceClient interface {
 	// cancels, for millions of ids. The server makes a batch when the client has read
 	// enough of the earlier ones. The batches before an error are valid.
 	GenerateStream(context.Context, *connect.Request[firnv1.GenerateStreamRequest]) (*connect.ServerStreamForClient[firnv1.GenerateResponse], error)
-	// Decode returns the parts of an id that is a number.
+	// Decode returns the parts of an id: as its namespace makes it, or by its form.
 	Decode(context.Context, *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error)
 	// ListNamespaces returns the namespaces that the caller may use, sorted by name.
 	ListNamespaces(context.Context, *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error)
@@ -140,7 +140,7 @@ type IDServiceHandler interface {
 	// cancels, for millions of ids. The server makes a batch when the client has read
 	// enough of the earlier ones. The batches before an error are valid.
 	GenerateStream(context.Context, *connect.Request[firnv1.GenerateStreamRequest], *connect.ServerStream[firnv1.GenerateResponse]) error
-	// Decode returns the parts of an id that is a number.
+	// Decode returns the parts of an id: as its namespace makes it, or by its form.
 	Decode(context.Context, *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error)
 	// ListNamespaces returns the namespaces that the caller may use, sorted by name.
 	ListNamespaces(context.Context, *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error)

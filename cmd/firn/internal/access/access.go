@@ -32,6 +32,7 @@ type Token struct {
 	Certificate string             // a common name or SAN; empty without one
 	Namespaces  []string           // patterns, beside those of Config.Anonymous
 	Admin       bool               // may look at pools and metrics
+	Unveil      bool               // may unveil ids of its namespaces
 	Rate        Rate               // zero: no limit
 }
 
@@ -65,6 +66,7 @@ type identity struct {
 	sum       [sha256.Size]byte
 	may       patterns
 	admin     bool
+	unveil    bool
 	anonymous bool
 	bucket    *Bucket // nil without a limit
 	order     int     // in the configuration
@@ -81,7 +83,7 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 	_, _ = rand.Read(b.salt[:]) // never fails
 	for i, t := range cfg.Tokens {
 		// Namespaces open to all need no token, so a token must not lose them.
-		id := &identity{name: t.Name, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), admin: t.Admin, order: i, bucket: old.bucket(t)}
+		id := &identity{name: t.Name, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), admin: t.Admin, unveil: t.Unveil, order: i, bucket: old.bucket(t)}
 		if id.bucket == nil && !t.Rate.IsZero() {
 			id.bucket = NewBucket("token "+t.Name, t.Rate, now)
 		}
@@ -98,7 +100,7 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 	case len(cfg.Anonymous) > 0:
 		b.anonymous = &identity{name: anonymous, may: newPatterns(cfg.Anonymous), anonymous: true}
 	case len(cfg.Tokens) == 0:
-		b.local = &identity{name: "local", may: patterns{all: true}, admin: true}
+		b.local = &identity{name: "local", may: patterns{all: true}, admin: true, unveil: true}
 	}
 	return b
 }

@@ -137,6 +137,27 @@ func TestATokenMayUseTheNamespacesOpenToAll(t *testing.T) {
 	}
 }
 
+func TestUnveilingIsAPermissionOfItsOwn(t *testing.T) {
+	b := book(access.Config{Anonymous: []string{"*"}, Tokens: []access.Token{
+		{Name: "shop", SHA256: sum("s"), Namespaces: []string{"*"}},
+		{Name: "ops", SHA256: sum("o"), Namespaces: []string{"*"}, Admin: true},
+		{Name: "support", SHA256: sum("u"), Namespaces: []string{"*"}, Unveil: true},
+	}})
+	for token, want := range map[string]int{"": 401, "s": 403, "o": 403, "u": 0} {
+		c, err := b.Identify(access.Credentials{Token: token, Local: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.CheckUnveil("orders"); status(err) != want || err != nil && !strings.Contains(err.Error(), "unveil: true") {
+			t.Errorf("token %q: %v, want %d", token, err, want)
+		}
+	}
+	local, err := book(access.Config{}).Identify(access.Credentials{Local: true})
+	if err != nil || local.CheckUnveil("orders") != nil {
+		t.Errorf("without tokens callers on this machine may do everything: %+v, %v", local, err)
+	}
+}
+
 func TestACertificateIdentifiesAToken(t *testing.T) {
 	spiffe, err := url.Parse("spiffe://example.org/shop")
 	if err != nil {

@@ -57,3 +57,15 @@ func (c *Caller) CheckAdmin(what string) error {
 	}
 	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with admin: true, which %s has not", what, c.is.name)
 }
+
+// CheckUnveil returns a failure unless the caller may unveil ids of the namespaces that it may use. A veil hides
+// traffic, also from callers that get ids: so this is a permission of its own.
+func (c *Caller) CheckUnveil(namespace string) error {
+	switch {
+	case c.is.unveil:
+		return nil
+	case c.is.anonymous:
+		return unauthorized("the ids of namespace %q are veiled: unveiling needs a token with unveil: true", namespace)
+	}
+	return failure.New(http.StatusForbidden, "forbidden", "the ids of namespace %q are veiled: unveiling needs a token with unveil: true, which %s has not", namespace, c.is.name)
+}

@@ -25,6 +25,7 @@ type tokenMade struct {
 	SHA256     string   `json:"sha256"`
 	Namespaces []string `json:"namespaces,omitempty"`
 	Admin      bool     `json:"admin,omitempty"`
+	Unveil     bool     `json:"unveil,omitempty"`
 }
 
 func newToken() *cobra.Command {
@@ -57,7 +58,7 @@ from standard input and prints only the line.`,
 			if made.Admin && !cmd.Flags().Changed("namespaces") {
 				made.Namespaces = nil
 			}
-			checked := settings.Token{Name: made.Name, SHA256: made.SHA256, Namespaces: made.Namespaces, Admin: made.Admin}
+			checked := settings.Token{Name: made.Name, SHA256: made.SHA256, Namespaces: made.Namespaces, Admin: made.Admin, Unveil: made.Unveil}
 			if err := checked.Check(); err != nil {
 				return usage(err)
 			}
@@ -70,6 +71,7 @@ from standard input and prints only the line.`,
 	cmd.Flags().StringVar(&made.Name, "name", "token", "name in the configuration and in logs")
 	cmd.Flags().StringSliceVar(&made.Namespaces, "namespaces", []string{"*"}, "namespaces that it may use: names, or patterns such as order-*; with --admin alone the default is no namespace")
 	cmd.Flags().BoolVar(&made.Admin, "admin", false, "also allow reading pools and metrics")
+	cmd.Flags().BoolVar(&made.Unveil, "unveil", false, "also allow reading back the ids of veiled namespaces")
 	cmd.Flags().BoolVar(&hash, "hash", false, "read the secret from standard input")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -101,6 +103,9 @@ func (t tokenMade) line() string {
 	}
 	if t.Admin {
 		b.WriteString(", admin: true")
+	}
+	if t.Unveil {
+		b.WriteString(", unveil: true")
 	}
 	return b.String() + "}\n"
 }

@@ -1,4 +1,4 @@
-// Package decode decodes ids in any text form for the command line, and numbers of 64 bits for the server.
+// Package decode decodes ids in any text form, for the command line and the server.
 package decode
 
 import (
@@ -30,7 +30,7 @@ type Result struct {
 const plausible = 366 * 24 * time.Hour
 
 const notAnID = "it is neither a number of 64 bits in decimal, hex, base32, base36, base58, base62, base64, base64url or base2, " +
-	"nor a readable id such as 20261120-221503.123-w0017-s0042; firn decode also reads UUIDs, ObjectIDs, serials and ids with a prefix"
+	"nor a readable id such as 20261120-221503.123-w0017-s0042"
 
 // Text decodes a text as an id of a layout. Encoding names the encoding, or is "readable" or empty. If it is empty,
 // Text takes the first encoding that fits and gives a time that is not far in the future.

@@ -1,10 +1,8 @@
 package decode
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -16,36 +14,6 @@ import (
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/serial"
 )
-
-// Contents is a decoded id of a kind with other than 64 bits.
-type Contents struct {
-	Kind   string
-	Fields []Field
-}
-
-// A Field is one part of an id. Its value is a string, a number or a time.
-type Field struct {
-	Name  string
-	Value any
-}
-
-// MarshalJSON writes the kind and then the fields, in order.
-func (t Contents) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString("{")
-	for i, f := range append([]Field{{"kind", t.Kind}}, t.Fields...) {
-		value, err := json.Marshal(f.Value)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			b.WriteString(",")
-		}
-		fmt.Fprintf(&b, "%q:%s", f.Name, value)
-	}
-	b.WriteString("}")
-	return b.Bytes(), nil
-}
 
 // Kind decodes a text that by its form is not a 64-bit id: a UUID, an ObjectID, a serial of format s (nil: serials are
 // not recognized), or one of these with a prefix. Of a 64-bit id with a prefix it returns the part after the prefix as
@@ -59,7 +27,9 @@ func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, e
 		t, err = ObjectID(text)
 		return t, "", true, err
 	case s != nil && len(text) > 20 && strings.Trim(text, "0123456789") == "" && strings.Trim(text, "01") != "":
-		t, err = Serial(text, s)
+		if t, err = Serial(text, s); err != nil {
+			err = fmt.Errorf("%w (serials look like %v, as layout, width, zone, prefix and check say)", err, s)
+		}
 		return t, "", true, err
 	case strings.Contains(text, "_"):
 		return withPrefix(text)
@@ -79,7 +49,7 @@ func nearMiss(text string) error {
 	}
 	switch n := len(text); {
 	case n == 32:
-		return firn.NewSyntaxError("UUID", text, "a UUID has dashes, 8-4-4-4-12: --kind uuid reads it without")
+		return firn.NewSyntaxError("UUID", text, "a UUID has dashes, 8-4-4-4-12: --kind uuid, or a namespace of that kind, reads it without")
 	case n >= 20 && n <= 28:
 		return firn.NewSyntaxError("object id", text, fmt.Sprintf("it has %d hex digits, 24 are wanted", n))
 	default:
@@ -103,7 +73,7 @@ func UUID(text string) (Contents, error) {
 }
 
 func uuidFields(id uuid.UUID) Contents {
-	t := Contents{"uuid", []Field{{"id", id.String()}, {"version", int(id.Version())}, {"variant", id.Variant().String()}}}
+	t := Contents{Kind: "uuid", Fields: []Field{{"id", id.String()}, {"version", int64(id.Version())}, {"variant", id.Variant().String()}}}
 	switch id.Version() {
 	case 7:
 		t.Fields = append(t.Fields, Field{"time", uuidTime(id)})
@@ -135,10 +105,10 @@ func ObjectID(text string) (Contents, error) {
 func objectIDFields(id objectid.ID) Contents {
 	p := id.Parts()
 	machine, process := p.Unique[:3], binary.BigEndian.Uint16(p.Unique[3:])
-	return Contents{"objectid", []Field{
-		{"id", id.String()}, {"time", id.Time()}, {"unique", hex.EncodeToString(p.Unique[:])}, {"counter", p.Counter},
+	return Contents{Kind: "objectid", Fields: []Field{
+		{"id", id.String()}, {"time", id.Time()}, {"unique", hex.EncodeToString(p.Unique[:])}, {"counter", int64(p.Counter)},
 		// The same five bytes in the older format, with machine and process.
-		{"machine", hex.EncodeToString(machine)}, {"process", process},
+		{"machine", hex.EncodeToString(machine)}, {"process", int64(process)},
 	}}
 }
 
@@ -146,14 +116,14 @@ func objectIDFields(id objectid.ID) Contents {
 func Serial(text string, s *serial.Format) (Contents, error) {
 	p, err := s.Parse(text)
 	if err != nil {
-		return Contents{}, fmt.Errorf("%w (serials look like %v; --prefix, --check, --zone, --width and --layout say otherwise)", err, s)
+		return Contents{}, err
 	}
 	parts, err := s.Parts(text)
 	if err != nil {
 		return Contents{}, err
 	}
-	return Contents{"serial", []Field{
-		{"id", p.String()}, {"time", parts.Time}, {"tick", fmt.Sprint(int64(parts.Tick))},
+	return Contents{Kind: "serial", Fields: []Field{
+		{"id", p}, {"time", parts.Time}, {"tick", parts.Tick},
 		{"datacenter", parts.Datacenter}, {"worker", parts.Worker}, {"sequence", parts.Sequence},
 	}}, nil
 }
@@ -177,13 +147,13 @@ func withPrefix(text string) (t Contents, rest string, found bool, err error) {
 		if known := id.Variant() == uuid.RFC4122 && 1 <= id.Version() && id.Version() <= 8; !known && id != uuid.Nil && id != uuid.Max {
 			return Contents{}, "", true, firn.NewSyntaxError("id with a prefix", text, "16 bytes follow the prefix that are not those of a UUID")
 		}
-		return prefixOf(p, uuidFields(id)), "", true, nil
+		return uuidFields(id).With(Field{"prefix", p.String()}), "", true, nil
 	case len(p.Bytes(make([]byte, 12))) - len(p.String()) - 1:
 		b, err := p.ParseBytes(text, 12)
 		if err != nil {
 			return Contents{}, "", true, err
 		}
-		return prefixOf(p, objectIDFields(objectid.ID(b))), "", true, nil
+		return objectIDFields(objectid.ID(b)).With(Field{"prefix", p.String()}), "", true, nil
 	}
 	if len(text) == len(firn.Base64URL.Fixed(0)) && len(readings(text)) > 0 {
 		return Contents{}, text, false, nil // an underscore may also be a digit of base64url
@@ -201,9 +171,4 @@ func upperCase(text string) error {
 		return nil //nolint:nilerr // it is no id in lower case either
 	}
 	return firn.NewSyntaxError("id with a prefix", text, "prefixes are in lower case, as "+lower)
-}
-
-func prefixOf(p prefixed.Prefix, t Contents) Contents {
-	t.Fields = append([]Field{{"prefix", p.String()}}, t.Fields...)
-	return t
 }

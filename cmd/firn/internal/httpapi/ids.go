@@ -174,15 +174,7 @@ func (f form) contentType() []string {
 }
 
 // fits returns an error if the ids of a namespace cannot be written in the form.
-func (f form) fits(ns *issuing.Namespace) error {
-	if !ns.Numeric() {
-		return failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, have one form: leave out format and numbers", ns.Name(), ns.Kind())
-	}
-	if _, ok := ns.Layout(); f.readable && !ok {
-		return failure.BadRequest("bad_format", "the ids of namespace %s have no time in them that could be read", ns.Name())
-	}
-	return nil
-}
+func (f form) fits(ns *issuing.Namespace) error { return ns.CheckForm(f.readable) }
 
 // body writes the whole answer before anything is sent, so that a failure is an error and not
 // half an answer.

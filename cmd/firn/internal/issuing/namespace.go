@@ -2,11 +2,13 @@ package issuing
 
 import (
 	"context"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/store"
@@ -24,6 +26,7 @@ type Namespace struct {
 	form     store.Form   // of the base's counter, if it has one
 
 	ciphers []*veil.Cipher // one for each set of versions that was in force
+	reader  func() (decode.Reader, error)
 
 	issued   prometheus.Counter
 	answered [protocols]prometheus.Counter
@@ -32,6 +35,7 @@ type Namespace struct {
 
 func (s *Service) namespace(name string, set settings.Namespace, made base, limits settings.Limits) *Namespace {
 	ns := &Namespace{name: name, settings: set, base: made, issued: s.metrics.issued.WithLabelValues(name)}
+	ns.reader = sync.OnceValues(ns.makeReader) // later: most namespaces never need it
 	ns.numbers, _ = made.(numbers)
 	if ns.numbers == nil {
 		ns.texts, _ = made.(texts)

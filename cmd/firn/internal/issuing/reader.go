@@ -5,13 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 // A Reader answers, for one protocol, requests that issue no ids. It counts only those that fail.
@@ -83,62 +78,4 @@ func (r Reader) admin(caller *access.Caller, what string) error {
 		return r.front.denied(caller.Name(), caller.From(), what, 1, err)
 	}
 	return nil
-}
-
-// A DecodeRequest is an id to decode, with the namespace that issued it or a layout. All fields but ID may be empty.
-type DecodeRequest struct {
-	ID, Format          string
-	Namespace           string
-	Layout, Unit, Epoch string
-}
-
-// Decode decodes an id.
-func (r Reader) Decode(caller *access.Caller, ask DecodeRequest) (decode.Result, error) {
-	if ask.Namespace != "" {
-		if err := r.front.Allow(caller, ask.Namespace); err != nil {
-			return decode.Result{}, err
-		}
-	}
-	result, err := r.decode(ask)
-	if err != nil {
-		return result, r.front.Refuse(err)
-	}
-	return result, nil
-}
-
-func (r Reader) decode(ask DecodeRequest) (decode.Result, error) {
-	layout, err := r.layout(ask)
-	if err != nil {
-		return decode.Result{}, err
-	}
-	if err := decode.CheckFormat(ask.Format); err != nil {
-		return decode.Result{}, failure.BadRequest("bad_format", "%v", err)
-	}
-	result, err := decode.Text(ask.ID, ask.Format, layout, time.Now())
-	if err != nil {
-		return decode.Result{}, failure.BadRequest("bad_id", "%v", err)
-	}
-	return result, nil
-}
-
-func (r Reader) layout(ask DecodeRequest) (layout firn.Layout, err error) {
-	if ask.Namespace == "" {
-		described := settings.Namespace{Pooled: settings.Pooled{Layout: ask.Layout}}
-		if layout, err = decode.Layout(described.LayoutText(), ask.Unit, ask.Epoch); err != nil {
-			return layout, failure.BadRequest("bad_layout", "%v", err)
-		}
-		return layout, nil
-	}
-	if ask.Layout != "" || ask.Unit != "" || ask.Epoch != "" {
-		return layout, failure.BadRequest("bad_request", "give a namespace, or a layout with unit and epoch, not both")
-	}
-	ns, err := r.front.service.find(ask.Namespace, false)
-	if err != nil {
-		return layout, err
-	}
-	layout, ok := ns.Layout()
-	if !ok {
-		return layout, failure.BadRequest("bad_request", "namespace %s, of kind %s, has no layout to decode by: only snowflake and serial have one, without a veil", ns.name, ns.Kind())
-	}
-	return layout, nil
 }

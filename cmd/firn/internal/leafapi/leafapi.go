@@ -213,7 +213,11 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	if ask.Namespace == "" {
 		ask.Layout = "leaf"
 	}
-	result, err := a.reader.Decode(caller, ask)
+	decoded, err := a.reader.Decode(caller, ask)
+	result := decoded.Parts
+	if err == nil && result == nil {
+		err = a.front.Refuse(failure.BadRequest("bad_request", "the ids of namespace %s, of kind %s, have no worker in them", ask.Namespace, decoded.Kind))
+	}
 	var f *failure.Failure
 	switch {
 	case errors.As(err, &f) && f.Code == "bad_id":

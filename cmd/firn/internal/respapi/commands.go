@@ -40,7 +40,7 @@ func newTable() *table {
 		{name: "incr", arity: 2, keys: true, flags: []string{"write", "fast"}, group: "ids", summary: "Returns the next id of a namespace.", answer: (*conn).incr},
 		{name: "incrby", arity: 3, keys: true, flags: []string{"write", "fast"}, group: "ids", summary: "Takes consecutive ids of a namespace and returns the last.", answer: (*conn).incrBy},
 		{name: "firn.next", arity: -2, keys: true, flags: []string{"write"}, group: "ids", summary: "Returns ids of a namespace, of any kind.", answer: (*conn).next},
-		{name: "firn.decode", arity: 3, keys: true, flags: []string{"readonly"}, group: "ids", summary: "Takes an id apart.", answer: (*conn).decode},
+		{name: "firn.decode", arity: -3, keys: true, flags: []string{"readonly"}, group: "ids", summary: "Takes an id apart.", answer: (*conn).decode},
 
 		{name: "auth", arity: -2, unauthenticated: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Says who the client is, by a token.", answer: (*conn).auth},
 		{name: "hello", arity: -1, unauthenticated: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Chooses the version of the protocol.", answer: (*conn).hello},

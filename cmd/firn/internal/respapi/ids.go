@@ -1,7 +1,7 @@
 package respapi
 
 import (
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
@@ -86,25 +86,32 @@ func (c *conn) next(args [][]byte) {
 // room writes a part of a long answer. It reports whether the client still reads.
 func (c *conn) room() bool { return len(c.out) < flushAt || c.flush() }
 
-// decode answers FIRN.DECODE.
+// decode answers FIRN.DECODE. Ids and ticks are texts: JavaScript is inexact above 2^53.
 func (c *conn) decode(args [][]byte) {
-	r, err := c.server.reader.Decode(c.caller, issuing.DecodeRequest{Namespace: string(args[1]), ID: string(args[2])})
+	ask := issuing.DecodeRequest{Namespace: string(args[1]), ID: string(args[2])}
+	switch {
+	case len(args) == 5 && is(args[3], "format"):
+		ask.Format = string(args[4])
+	case len(args) > 3:
+		c.refuse("ERR syntax error: write FIRN.DECODE name id, or FIRN.DECODE name id FORMAT encoding")
+		return
+	}
+	contents, err := c.server.reader.Decode(c.caller, ask)
 	if err != nil {
 		c.failed(err)
 		return
 	}
-	c.out = resp.AppendMap(c.out, c.version, 7)
-	number := func(name string, v int64) {
-		c.out = resp.AppendInt(resp.AppendBulk(c.out, name), v)
+	fields := contents.All()
+	c.out = resp.AppendMap(c.out, c.version, len(fields))
+	for _, f := range fields {
+		c.out = resp.AppendBulk(c.out, f.Name)
+		switch v := f.Value.(type) {
+		case int64:
+			c.out = resp.AppendInt(c.out, v)
+		case time.Time:
+			c.out = resp.AppendBulk(c.out, v.Format(time.RFC3339Nano))
+		default:
+			c.out = resp.AppendBulk(c.out, fmt.Sprint(v))
+		}
 	}
-	text := func(name, v string) {
-		c.out = resp.AppendBulk(resp.AppendBulk(c.out, name), v)
-	}
-	text("id", r.ID.String()) // as text: JavaScript is inexact above 2^53
-	text("layout", r.Layout)
-	text("time", r.Time.Format(time.RFC3339Nano))
-	text("tick", strconv.FormatInt(int64(r.Tick), 10))
-	number("datacenter", r.Datacenter)
-	number("worker", r.Worker)
-	number("sequence", r.Sequence)
 }

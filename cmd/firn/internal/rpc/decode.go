@@ -2,30 +2,67 @@ package rpc
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
 // Decode returns the parts of an id.
 func (a *API) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error) {
 	asked := r.Msg
-	result, err := a.reader.Decode(callerIn(ctx), issuing.DecodeRequest{
+	contents, err := a.reader.Decode(callerIn(ctx), issuing.DecodeRequest{
 		ID: asked.GetId(), Format: asked.GetFormat(), Namespace: asked.GetNamespace(),
 		Layout: asked.GetLayout(), Unit: asked.GetUnit(), Epoch: asked.GetEpoch(),
 	})
 	if err != nil {
 		return nil, a.fail(ctx, err)
 	}
-	return connect.NewResponse(&firnv1.DecodeResponse{
-		Id: int64(result.ID), Layout: result.Layout, Time: timestamppb.New(result.Time), Tick: int64(result.Tick),
-		Datacenter: result.Datacenter, Worker: result.Worker, Sequence: result.Sequence,
-	}), nil
+	answer := &firnv1.DecodeResponse{}
+	for _, f := range contents.All() {
+		if err := set(answer, f); err != nil {
+			return nil, a.fail(ctx, err)
+		}
+	}
+	return connect.NewResponse(answer), nil
+}
+
+// set sets the field of an answer that has the name of a part. An id that is no number is the field text.
+func set(answer *firnv1.DecodeResponse, f decode.Field) error {
+	var value any
+	name := protoreflect.Name(f.Name)
+	switch v := f.Value.(type) {
+	case firn.ID:
+		value = int64(v)
+	case firn.Tick:
+		value = int64(v)
+	case time.Time:
+		value = timestamppb.New(v).ProtoReflect()
+	case string:
+		if value = v; name == "id" {
+			name = "text"
+		}
+	default:
+		value = v
+	}
+	m := answer.ProtoReflect()
+	field := m.Descriptor().Fields().ByName(name)
+	if field == nil {
+		return fmt.Errorf("DecodeResponse has no field for %s", name) // a test finds it
+	}
+	if n, ok := value.(int64); ok && field.Kind() == protoreflect.Int32Kind {
+		value = int32(n)
+	}
+	m.Set(field, protoreflect.ValueOf(value))
+	return nil
 }
 
 // ListNamespaces returns the states of namespaces.

@@ -161,7 +161,10 @@ func TestErrorsHaveACodeAndTheSharedReason(t *testing.T) {
 		{decode(&firnv1.DecodeRequest{Id: "xyz!"}), codes.InvalidArgument, "bad_id", "xyz!"},
 		{decode(&firnv1.DecodeRequest{Id: "1", Format: "roman"}), codes.InvalidArgument, "bad_format", "roman"},
 		{decode(&firnv1.DecodeRequest{Id: "1", Layout: "90/1/1/1"}), codes.InvalidArgument, "bad_layout", "90/1/1/1"},
-		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "txn"}), codes.InvalidArgument, "bad_request", "has no layout to decode by"},
+		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "sessions"}), codes.InvalidArgument, "bad_id", "makes UUIDs of version 7"},
+		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "txn", Format: "readable"}), codes.InvalidArgument, "bad_format", "have no time in them"},
+		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "carts", Format: "hex"}), codes.InvalidArgument, "bad_format", "have one form"},
+		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "txn", Layout: "firn"}), codes.InvalidArgument, "bad_request", "not both"},
 		{decode(&firnv1.DecodeRequest{Id: "1", Namespace: "missing"}), codes.NotFound, "unknown_namespace", "missing"},
 	} {
 		got := status.Convert(c.call())
@@ -195,7 +198,7 @@ func TestIssuedIDsDecode(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &firnv1.DecodeResponse{
-		Id: int64(id), Layout: "firn", Time: got.GetTime(), Tick: int64(p.Tick), Datacenter: p.Datacenter, Worker: p.Worker, Sequence: p.Sequence,
+		Kind: "snowflake", Id: int64(id), Layout: "firn", Time: got.GetTime(), Tick: int64(p.Tick), Datacenter: p.Datacenter, Worker: p.Worker, Sequence: p.Sequence,
 	}
 	if !proto.Equal(got, want) || !got.GetTime().AsTime().Equal(layout.Time(p.Tick)) {
 		t.Errorf("%v, want %v at %v", got, want, layout.Time(p.Tick))

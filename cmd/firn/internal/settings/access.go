@@ -18,6 +18,7 @@ type Token struct {
 	Certificate string   `yaml:"certificate" help:"a common name, DNS name or URI of a client certificate that was verified against tls.client_ca. A client with that certificate needs no secret. If several entries match, the first in the file counts"`
 	Namespaces  []string `yaml:"namespaces" example:"[orders, \"user-*\"]" help:"names, and patterns in which * stands for zero or more characters"`
 	Admin       bool     `yaml:"admin" default:"false" help:"allows the pools and the metrics; allows ids only in the token's namespaces and those in anonymous"`
+	Unveil      bool     `yaml:"unveil" default:"false" help:"allows reading back the ids of veiled namespaces that the token may use: [security.md](security.md#veiled-ids)"`
 	Rate        string   `yaml:"rate" unset:"no limit" example:"1000/s" help:"ids of the token, over all namespaces: [limits.md](limits.md#rates)"`
 }
 
@@ -33,7 +34,7 @@ type reporter func(err error, keys ...string)
 func (c Config) Access() access.Config {
 	out := access.Config{Anonymous: c.Anonymous, OpenMetrics: c.AnonymousMetrics}
 	for _, t := range c.Tokens {
-		token := access.Token{Name: t.Name, Certificate: t.Certificate, Namespaces: t.Namespaces, Admin: t.Admin}
+		token := access.Token{Name: t.Name, Certificate: t.Certificate, Namespaces: t.Namespaces, Admin: t.Admin, Unveil: t.Unveil}
 		token.SHA256, _ = t.sum()         // checked
 		token.Rate, _ = parseRate(t.Rate) // checked
 		out.Tokens = append(out.Tokens, token)

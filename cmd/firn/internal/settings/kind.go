@@ -24,11 +24,19 @@ type Kind struct {
 	// Wide returns the function that makes the ids. Only for Source Local. Behind a prefix, the number of bytes alone
 	// tells the kind: if another kind has as many, leave out Prefixed.
 	Wide func(Namespace) (NextWide, error)
+	// Bytes is how many bytes Wide makes, and Text is their usual text. Only for Source Local.
+	Bytes int
+	Text  func(id []byte) string
 	// Format returns the text form of a number as an id of this kind. Nil: ids are written as numbers.
 	Format func(Namespace) (func(firn.ID) (string, error), error)
 
-	// Read returns the function that decodes the text of an id. Nil: a layout decodes the ids, or they only count.
+	// Makes says which ids a namespace makes, without prefix and veil: "UUIDs of version 7". For errors.
+	Makes func(Namespace) string
+	// Read returns the function that decodes the text of an id. Only for kinds that are not Numeric. It refuses what the
+	// settings exclude; a setting without a value excludes nothing.
 	Read func(Namespace) (func(text string) (decode.Contents, error), error)
+	// Number returns the function that decodes a number. Only for kinds that are Numeric.
+	Number func(Namespace) func(firn.ID) (decode.Contents, error)
 
 	fixed    []string                  // settings that cannot change while a namespace is served; kind and veil never can
 	settings []any                     // the structs that declare its settings
@@ -132,3 +140,16 @@ type (
 		Veil *Veil `yaml:"veil" unset:"none" example:"{key_file: FILE}" help:"what hides the order of ids; the name of the namespace is part of it"`
 	}
 )
+
+// countedNumbers says which ids a counter makes.
+const countedNumbers = "numbers of a counter"
+
+// counted returns the contents of an id that a counter made.
+func counted(n Namespace, id firn.ID) (decode.Contents, error) {
+	if id < 1 {
+		return decode.Contents{}, firn.NewRangeError("id of kind "+n.KindName(), int64(id), 1, int64(firn.MaxID), "")
+	}
+	return decode.Contents{Kind: n.KindName(), Fields: []decode.Field{
+		{Name: "id", Value: id}, {Name: "note", Value: "a counter made this id: it has neither a time nor a worker in it"},
+	}}, nil
+}

@@ -76,6 +76,59 @@ func TestEachIDThatIsNotANumberIsDecodedAsItsKind(t *testing.T) {
 	}
 }
 
+func TestEachKindReadsBackItsIDs(t *testing.T) {
+	for _, k := range settings.Kinds {
+		if (k.Number != nil) != k.Numeric || (k.Read != nil) == k.Numeric || k.Makes == nil {
+			t.Errorf("kind %s needs Makes, and Number if it is Numeric, else Read", k.Name)
+		}
+		if k.Wide == nil {
+			continue
+		}
+		next, err := k.Wide(settings.Namespace{Kind: k.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, text, err := next(t.Context())
+		if err != nil || k.Bytes != len(id) || k.Text(id) != text {
+			t.Errorf("kind %s: %x is %d bytes and the text %s, want %d and %s, %v", k.Name, id, k.Bytes, k.Text(id), len(id), text, err)
+		}
+	}
+}
+
+func TestANamespaceReadsIDsInEveryEncodingThatTheyAreIssuedIn(t *testing.T) {
+	id := firn.ID(249682737550880157)
+	for _, c := range []struct {
+		namespace    settings.Namespace
+		text, format string
+		want         string // the id, or a part of the error
+	}{
+		{settings.Namespace{}, id.String(), "", "249682737550880157"},
+		{settings.Namespace{}, firn.Base58.Fixed(id), "", "249682737550880157"},
+		{settings.Namespace{}, "20261120-235003.513-w17-s42", "", "249682737550659626"},
+		{settings.Namespace{Kind: "segment"}, "42", "", "42"},
+		{settings.Namespace{Kind: "segment"}, firn.Base62.Fixed(42), "base62", "42"},
+		{settings.Namespace{Kind: "segment"}, firn.Base62.Fixed(4200), "", "another encoding is read if it is named, such as format "},
+		{settings.Namespace{Kind: "sequence"}, "-5", "", `"-5" is not a valid decimal id`},
+		{settings.Namespace{Kind: "sequence"}, "0", "", "0 is out of range"},
+		{settings.Namespace{Kind: "segment", Segment: settings.Segment{Stride: 4, Offset: 3}}, "7", "", "7"},
+		{settings.Namespace{Kind: "segment", Segment: settings.Segment{Stride: 4, Offset: 3}}, "8", "", "8 has remainder 0 modulo 4"},
+		{settings.Namespace{Kind: "uuid", UUID: settings.UUID{Version: 4}}, "00000000-0000-0000-0000-000000000000", "", "it has version 0"},
+		{settings.Namespace{Kind: "uuid"}, "0193a0c5-e2b0-7010-0000-000000000001", "", "variant Reserved"},
+	} {
+		r, err := c.namespace.Reader(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents, err := r.Read(c.text, c.format)
+		if err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %q as %q: %v, want %s", c.namespace.KindName(), c.text, c.format, err, c.want)
+		}
+		if err == nil && fmt.Sprint(contents.All()[1].Value) != c.want {
+			t.Errorf("%s: %q as %q: %v, want %s", c.namespace.KindName(), c.text, c.format, contents, c.want)
+		}
+	}
+}
+
 // set sets a setting of n to a text, as the file does.
 func set(t *testing.T, n *settings.Namespace, s settings.Setting, text string) {
 	t.Helper()

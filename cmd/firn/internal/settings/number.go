@@ -2,12 +2,18 @@ package settings
 
 import (
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/numbering"
 )
 
 // numbers makes texts with a date and a counter, by a template.
 var numbers = &Kind{
 	Name: "number", Source: Template, fixed: []string{"template", "zone"}, settings: []any{Dated{}, Number{}},
+	Makes: func(n Namespace) string { return "numbers like " + n.Template },
+	Read: func(n Namespace) (func(string) (decode.Contents, error), error) {
+		_, format, err := n.NumberFormat()
+		return func(text string) (decode.Contents, error) { return readNumber(text, format) }, err
+	},
 	check: func(n Namespace, found Mistakes) { n.number(found) },
 }
 
@@ -31,4 +37,17 @@ func (n Namespace) number(found Mistakes) (cfg numbering.Config, format *numberi
 	check.Counter = struct{ numbering.Counter }{} // which is not asked
 	format, found["template"] = numbering.New(check)
 	return cfg, format
+}
+
+func readNumber(text string, format *numbering.Format) (decode.Contents, error) {
+	n, err := format.Parse(text)
+	if err != nil {
+		return decode.Contents{}, err
+	}
+	c := decode.Contents{Kind: "number", Fields: []decode.Field{{Name: "id", Value: text}, {Name: "template", Value: format.String()}}}
+	if period := format.Period(); period != "" {
+		c.Fields = append(c.Fields, decode.Field{Name: "period", Value: period}, decode.Field{Name: "begins", Value: n.Begins})
+	}
+	c.Fields = append(c.Fields, decode.Field{Name: "number", Value: n.N})
+	return c, nil
 }

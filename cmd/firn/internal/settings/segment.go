@@ -1,14 +1,32 @@
 package settings
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/segment"
 )
 
 // segments makes numbers from ranges of a counter.
 var segments = &Kind{
 	Name: "segment", Source: Ranges, Numeric: true, fixed: []string{"offset", "stride"}, settings: []any{Segment{}, Counted{}, Veiled{}, Prefixed{}},
+	Makes: func(n Namespace) string {
+		if n.Stride > 1 {
+			return fmt.Sprintf("%s with remainder %d modulo %d", countedNumbers, n.Offset, n.Stride)
+		}
+		return countedNumbers
+	},
+	Number: func(n Namespace) func(firn.ID) (decode.Contents, error) {
+		return func(id firn.ID) (decode.Contents, error) {
+			stride := firn.ID(max(n.Stride, 1))
+			if id%stride != firn.ID(n.Offset) {
+				return decode.Contents{}, fmt.Errorf("%d has remainder %d modulo %d: a namespace with another offset made it", id, id%stride, stride)
+			}
+			return counted(n, id)
+		}
+	},
 	check: func(n Namespace, found Mistakes) { found.place(n.Of(), n.SegmentConfig().Check()) },
 }
 

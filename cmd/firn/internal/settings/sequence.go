@@ -1,10 +1,18 @@
 package settings
 
-import "github.com/firn-id/firn/sequence"
+import (
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/sequence"
+)
 
 // sequences makes numbers that strictly increase.
 var sequences = &Kind{
 	Name: "sequence", Source: Counter, Numeric: true, settings: []any{Counted{}, Veiled{}, Prefixed{}},
+	Makes: func(Namespace) string { return countedNumbers },
+	Number: func(n Namespace) func(firn.ID) (decode.Contents, error) {
+		return func(id firn.ID) (decode.Contents, error) { return counted(n, id) }
+	},
 	check: func(n Namespace, found Mistakes) { found.place(n.Of(), n.SequenceConfig().Check()) },
 }
 

@@ -18,9 +18,19 @@ var serials = &Kind{
 		}
 		return f.Text, nil
 	},
+	Makes: func(n Namespace) string {
+		f, err := n.SerialFormat()
+		if err != nil {
+			return "serials"
+		}
+		return "serials like " + f.String()
+	},
 	Read: func(n Namespace) (func(string) (decode.Contents, error), error) {
 		f, err := n.SerialFormat()
-		return func(text string) (decode.Contents, error) { return decode.Serial(text, f) }, err
+		return func(text string) (decode.Contents, error) {
+			c, err := decode.Serial(text, f)
+			return c.With(n.verified()...), err
+		}, err
 	},
 	check: func(n Namespace, found Mistakes) {
 		n.checkLease(found)
@@ -49,4 +59,16 @@ func (n Namespace) serial(found Mistakes) *serial.Format {
 	f, err := serial.New(cfg)
 	found.place(n.Of(), err)
 	return f
+}
+
+// verified returns what a serial that could be read was checked for.
+func (n Namespace) verified() (fields []decode.Field) {
+	n = n.filled()
+	if n.Prefix != "" {
+		fields = append(fields, decode.Field{Name: "prefix", Value: n.Prefix})
+	}
+	if n.Check != serial.NoCheck.String() {
+		fields = append(fields, decode.Field{Name: "check", Value: n.Check})
+	}
+	return fields
 }

@@ -12,6 +12,18 @@ import (
 // snowflake makes the numbers of a leased generator.
 var snowflake = &Kind{
 	Name: "snowflake", Source: Generator, Numeric: true, fixed: []string{"pool"}, settings: []any{Pooled{}, Veiled{}, Prefixed{}},
+	Makes: func(n Namespace) string { return "numbers of layout " + decode.Label(n.layout(Mistakes{})) },
+	Number: func(n Namespace) func(firn.ID) (decode.Contents, error) {
+		layout := n.layout(Mistakes{})
+		return func(id firn.ID) (decode.Contents, error) {
+			r, err := decode.ID(id, "", layout)
+			c := r.Contents(n.KindName())
+			if n.Clock != firn.ClockVirtual.String() && r.FarAhead(time.Now()) { // wrong veils have any time
+				c.Fields = append(c.Fields, decode.Field{Name: "note", Value: "the time is in the future: most likely this namespace did not make the id"})
+			}
+			return c, err
+		}
+	},
 	check: Namespace.checkLease,
 }
 

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -13,7 +14,11 @@ import (
 // uuids makes UUIDs.
 var uuids = &Kind{
 	Name: "uuid", Source: Local, Help: "version 7", settings: []any{UUID{}, Prefixed{}}, Wide: nextUUID,
-	Read: func(Namespace) (func(string) (decode.Contents, error), error) { return decode.UUID, nil },
+	Bytes: len(uuid.UUID{}), Text: func(id []byte) string { return uuid.UUID(id).String() },
+	Makes: func(n Namespace) string { return fmt.Sprintf("UUIDs of version %d", n.Version) },
+	Read: func(n Namespace) (func(string) (decode.Contents, error), error) {
+		return func(text string) (decode.Contents, error) { return readUUID(text, n.Version) }, nil
+	},
 	Variants: map[string]func(*Namespace){
 		"uuid4": func(n *Namespace) { n.Version = 4 }, "uuid7": func(n *Namespace) { n.Version = 7 },
 	},
@@ -34,4 +39,17 @@ func nextUUID(n Namespace) (NextWide, error) {
 		id, err := made()
 		return id[:], id.String(), err
 	}, nil
+}
+
+// readUUID decodes a UUID of a version; 0 for any.
+func readUUID(text string, version int) (decode.Contents, error) {
+	c, err := decode.UUID(text)
+	if err != nil || version == 0 {
+		return c, err
+	}
+	id, err := uuid.Parse(text)
+	if got := int(id.Version()); err == nil && (got != version || id.Variant() != uuid.RFC4122) {
+		err = firn.NewSyntaxError(fmt.Sprintf("UUID of version %d", version), text, fmt.Sprintf("it has version %d and variant %s", got, id.Variant()))
+	}
+	return c, err
 }
