@@ -19,6 +19,8 @@ func Public(err error) string {
 		return kindOf(e)
 	case *store.TextError:
 		return Public(e.Err)
+	case interface{ Public() error }: // says which part of it is for clients
+		return Public(e.Public())
 	}
 	if !plain(err) {
 		return "the server's log has the error"

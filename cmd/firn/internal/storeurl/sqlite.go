@@ -136,8 +136,22 @@ func (s *sqliteStore) name(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("store sqlite:%s: %w", s.path, err)
+	return &fileError{s.path, err}
 }
+
+// A fileError is an error of a store in a file, and names the file.
+type fileError struct {
+	path string
+	err  error
+}
+
+func (e *fileError) Error() string { return fmt.Sprintf("store sqlite:%s: %v", e.path, e.err) }
+
+// Unwrap returns the cause.
+func (e *fileError) Unwrap() error { return e.err }
+
+// Public returns the error without the path, which clients must not learn.
+func (e *fileError) Public() error { return e.err }
 
 // Get implements [store.Store].
 func (s *sqliteStore) Get(ctx context.Context, key string) (store.Entry, error) {
