@@ -2,8 +2,11 @@ package issuing_test
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +54,12 @@ func TestAServerWhoseClockWentBackIsNotReadyUntilItCanIssue(t *testing.T) {
 				time.Sleep(c.back + time.Second)
 				ready(t, s)
 				ready(t, s, "orders")
+				synctest.Wait() // for writers of the log
+				for _, says := range []string{`level=WARN msg="a pool can make no ids" pool=default error="clock moved back by 10s`, `level=INFO msg="a pool can make ids again" pool=default`} {
+					if got := strings.Count(s0.log.String(), says); (got == 1) != c.unready || got > 1 {
+						t.Errorf("the log has %s %d times:\n%s", says, got, s0.log)
+					}
+				}
 			})
 		})
 	}
@@ -88,6 +97,7 @@ type service struct {
 	*issuing.Service
 	store  *memstore.Store
 	layout firn.Layout
+	log    *strings.Builder
 }
 
 func walled(t *testing.T, chain, layout string) (service, *movable, *prometheus.Registry) {
@@ -98,7 +108,9 @@ func walled(t *testing.T, chain, layout string) (service, *movable, *prometheus.
 		t.Fatal(err)
 	}
 	clock, registry, st := &movable{TimeSource: firn.SystemTime()}, prometheus.NewRegistry(), memstore.New(nil)
+	log := &strings.Builder{}
 	s := opened(t, st, "limits: {batch: 10}", func(cfg *issuing.Config) {
+		cfg.Log = slog.New(slog.NewTextHandler(log, nil))
 		cfg.Registry = registry
 		cfg.Base.Generator = firn.Config{Layout: l, Clock: firn.ClockWall, Rollback: rollback, Time: clock}
 	})
@@ -113,7 +125,7 @@ func walled(t *testing.T, chain, layout string) (service, *movable, *prometheus.
 	if err := take(t, f, local(t, f), "orders", 1, &b); err != nil {
 		t.Fatal(err)
 	}
-	return service{s, st, l}, clock, registry
+	return service{s, st, l, log}, clock, registry
 }
 
 // gauge returns the value of a metric without labels.

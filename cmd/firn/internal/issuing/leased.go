@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"reflect"
@@ -29,6 +30,7 @@ type pool struct {
 	pinned   bool
 	layout   firn.Layout
 	clock    firn.ClockKind
+	log      *slog.Logger
 
 	lease  atomic.Pointer[lease.Lease] // nil until it is joined
 	mend   mending                     // takes an id while a clock is back, and with it another worker
@@ -108,7 +110,7 @@ func (l leased) able() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, firn.ErrClockBack): // the policy switch may serve, but only a call tries it
-		p.mend.begin()
+		p.mend.beginWith(func() { p.log.Warn("a pool can make no ids", "pool", p.name, "error", err) })
 	}
 	return fmt.Errorf("pool %s: %w", p.name, err)
 }
@@ -155,7 +157,7 @@ func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the pool is closed
 	p := &pool{
 		name: cmp.Or(cfg.Pool, settings.DefaultPool), settings: cfg, pinned: cfg.Pinned != nil,
-		layout: cmp.Or(cfg.Generator.Layout, firn.DefaultLayout()), clock: cfg.Generator.Clock,
+		layout: cmp.Or(cfg.Generator.Layout, firn.DefaultLayout()), clock: cfg.Generator.Clock, log: s.log,
 		cancel: cancel, ended: make(chan struct{}),
 	}
 	cfg.Store, cfg.Log = s.store, s.log
@@ -175,6 +177,9 @@ func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool 
 		}
 		p.mend.look = func(ctx context.Context) error {
 			_, err := l.Next(ctx)
+			if err == nil {
+				p.log.Info("a pool can make ids again", "pool", p.name)
+			}
 			return err
 		}
 		p.lease.Store(l)

@@ -28,12 +28,16 @@ type mending struct {
 }
 
 // begin starts to probe the store, unless that is in progress.
-func (m *mending) begin() {
+func (m *mending) begin() { m.beginWith(func() {}) }
+
+// beginWith is begin, and calls report first if it starts.
+func (m *mending) beginWith(report func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed || m.cancel != nil {
 		return
 	}
+	report()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	m.cancel, m.ended = cancel, ended
