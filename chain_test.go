@@ -80,7 +80,7 @@ func TestAChainMadeOfPoliciesIsCheckedAsWell(t *testing.T) {
 		{firn.Refuse(), ""},
 		{firn.Policy{}, `"" is not a valid rollback policy: make one with Refuse, Wait, History, RunAhead or SwitchWorker`},
 	} {
-		_, err := firn.New(0, firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{c.policy}, Time: newFakeTime()})
+		_, err := firn.New(0, firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{c.policy}, Time: newClock()})
 		if (err != nil) != (c.wrong != "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%v: %v, not %s", c.policy, err, c.wrong)
 		}

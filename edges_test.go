@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // sleeps records how long each sleep is.
 type sleeps struct {
-	*faketime.Time
+	*firntest.Clock
 	each  []time.Duration
 	after func() error
 }
@@ -24,13 +24,13 @@ func (s *sleeps) Sleep(ctx context.Context, d time.Duration) error {
 			return err
 		}
 	}
-	return s.Time.Sleep(ctx, d)
+	return s.Clock.Sleep(ctx, d)
 }
 
 // onSleeps returns a generator whose clock was set back by 2.5s after its first id.
 func onSleeps(t *testing.T, chain string) (*firn.Generator, *sleeps) {
 	t.Helper()
-	s := &sleeps{Time: newFakeTime()}
+	s := &sleeps{Clock: newClock()}
 	now, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAGeneratorThatStopsDuringASwitchDoesNotUseTheGrant(t *testing.T) {
 
 // A panic in Retired reaches the caller and ends the switch.
 func TestAfterAPanicOfRetiredAnotherSwitchIsMade(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	now, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestASourceOfWorkersThatPanicsFailsTheSwitch(t *testing.T) {
 }
 
 func TestRetiredIsCalledForTheOldWorker(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	now, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)
@@ -255,14 +255,14 @@ func TestRetiredIsCalledForTheOldWorker(t *testing.T) {
 func TestAGeneratorMayStartAtTheEpoch(t *testing.T) {
 	for _, clock := range []firn.ClockKind{firn.ClockWall, firn.ClockSteady} {
 		begin := seconds.Epoch()
-		g, err := firn.New(0, firn.Config{Layout: seconds, Clock: clock, Ahead: -1, Time: faketime.New(begin)})
+		g, err := firn.New(0, firn.Config{Layout: seconds, Clock: clock, Ahead: -1, Time: firntest.NewClock(begin)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if id, err := g.Next(t.Context()); err != nil || partsOf(seconds, id).Tick != 1 {
 			t.Errorf("%v: id of tick %d, %v", clock, partsOf(seconds, id).Tick, err)
 		}
-		if _, err := firn.New(0, firn.Config{Layout: seconds, Clock: clock, Time: faketime.New(begin.Add(-1))}); !errors.Is(err, firn.ErrRange) {
+		if _, err := firn.New(0, firn.Config{Layout: seconds, Clock: clock, Time: firntest.NewClock(begin.Add(-1))}); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%v: a nanosecond before the epoch: %v", clock, err)
 		}
 	}
@@ -271,7 +271,7 @@ func TestAGeneratorMayStartAtTheEpoch(t *testing.T) {
 func TestAGeneratorStartsOnlyIfItsLeadEndsWithinTheLayout(t *testing.T) {
 	short := mustLayout("20/0/6/3,unit=1s")
 	for left, starts := range map[time.Duration]bool{20*time.Second + 2*time.Millisecond: false, 20*time.Second + 2*time.Millisecond + 1: true} {
-		clock := faketime.New(short.End().Add(-left))
+		clock := firntest.NewClock(short.End().Add(-left))
 		if _, err := firn.New(0, firn.Config{Layout: short, Ahead: 20 * time.Second, Time: clock}); (err == nil) != starts || !starts && !errors.Is(err, firn.ErrTimeExhausted) {
 			t.Errorf("%v before the end: %v", left, err)
 		}
@@ -286,8 +286,8 @@ func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
 	}
 	for _, c := range []struct{ after, want firn.Tick }{{from - 9, from}, {from - 1, from}, {from, from + 1}, {from + 4, from + 5}} {
 		for name, cfg := range map[string]firn.Config{
-			"From": {From: noon, Time: faketime.New(noon.Add(time.Hour))},
-			"now":  {Time: newFakeTime()},
+			"From": {From: noon, Time: firntest.NewClock(noon.Add(time.Hour))},
+			"now":  {Time: newClock()},
 		} {
 			cfg.Layout, cfg.Clock, cfg.Start = seconds, firn.ClockVirtual, firn.StartZero
 			g, err := firn.NewLeased(cfg, firn.Grant{Worker: 1, After: c.after, Through: from + 99})
@@ -303,7 +303,7 @@ func TestAVirtualClockBeginsAtFromWithinItsLease(t *testing.T) {
 			}
 		}
 	}
-	for _, clock := range []firn.TimeSource{newFakeTime()} {
+	for _, clock := range []firn.TimeSource{newClock()} {
 		if _, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: seconds.Epoch().Add(-1), Time: clock}); err == nil {
 			t.Error("a virtual clock before the epoch")
 		}
@@ -349,7 +349,7 @@ func TestTheStateBeforeTheFirstIDHasTheTickBeforeTheGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockWall, Time: newFakeTime()}, firn.Grant{Worker: 5, After: now - 1, Through: now + 3})
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockWall, Time: newClock()}, firn.Grant{Worker: 5, After: now - 1, Through: now + 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +371,7 @@ func TestTheStateWithALeadCountsOnlyIssuedIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ids, want := range map[int]firn.Tick{1: now, 8: now, 9: now + 1, 16: now + 1, 17: now + 2} {
-		g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockWall, Ahead: 3 * time.Second, Start: firn.StartZero, Time: newFakeTime()},
+		g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockWall, Ahead: 3 * time.Second, Start: firn.StartZero, Time: newClock()},
 			firn.Grant{Worker: 5, After: now - 1, Through: now + 9})
 		if err != nil {
 			t.Fatal(err)
@@ -393,7 +393,7 @@ func TestTheStateWithALeadCountsOnlyIssuedIDs(t *testing.T) {
 
 // A negative lead means no lead: the clock is the bound.
 func TestAVirtualClockWithoutALeadStaysBehindTheClock(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: noon.Add(-time.Second), Ahead: -1, Start: firn.StartZero, Time: clock})
 	if err != nil {
 		t.Fatal(err)
@@ -410,13 +410,13 @@ func TestAVirtualClockWithoutALeadStaysBehindTheClock(t *testing.T) {
 
 // restless is a wall clock that is set to another time after some readings.
 type restless struct {
-	*faketime.Time
+	*firntest.Clock
 	readings int
 	then     time.Time
 }
 
 func (r *restless) Wall() time.Time {
-	at := r.Time.Wall()
+	at := r.Clock.Wall()
 	if r.readings--; r.readings == 0 {
 		r.Set(r.then)
 	}
@@ -431,7 +431,7 @@ func TestASwitchAsksForNoTickOutsideOfTheLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	for claim, then := range map[string]time.Time{"before the epoch": short.Epoch().Add(-time.Hour), "after the end": short.End().Add(time.Hour)} {
-		clock := &restless{Time: newFakeTime(), then: then}
+		clock := &restless{Clock: newClock(), then: then}
 		asked := firn.Tick(-1)
 		g, err := firn.NewLeased(firn.Config{
 			Layout: short, Clock: firn.ClockWall, Rollback: parseChain(t, "switch"), Time: clock,
@@ -461,7 +461,7 @@ func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for lead, want := range map[time.Duration]firn.Tick{-1: now + 1, 3 * time.Second: now + 4} {
-		g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.ClockVirtual, Ahead: lead, Time: newFakeTime()})
+		g, err := firn.New(0, firn.Config{Layout: seconds, Clock: firn.ClockVirtual, Ahead: lead, Time: newClock()})
 		if err != nil || g.Now() != want {
 			t.Errorf("lead %v: it begins at %d, not %d; %v", lead, g.Now()-now, want-now, err)
 		}
@@ -470,7 +470,7 @@ func TestAVirtualClockStartsATickAndTheLeadAhead(t *testing.T) {
 
 func TestALeasedGeneratorHasTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
 	for _, grant := range []firn.Grant{{Worker: 64, After: 1, Through: 9}, {After: -2, Through: 9}, {After: 1, Through: -2}} {
-		if g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newFakeTime()}, grant); g != nil || !errors.Is(err, firn.ErrRange) {
+		if g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newClock()}, grant); g != nil || !errors.Is(err, firn.ErrRange) {
 			t.Errorf("%+v: %v, %v", grant, g, err)
 		}
 	}
@@ -479,7 +479,7 @@ func TestALeasedGeneratorHasTheGrantsWorkerAndFitsTheLayout(t *testing.T) {
 	}
 	short := mustLayout("20/0/6/3,unit=1s")
 	var exhausted *firn.TimeExhaustedError
-	if _, err := firn.New(0, firn.Config{Layout: short, Time: faketime.New(short.End())}); !errors.As(err, &exhausted) || !exhausted.End.Equal(short.End()) || exhausted.Layout != short {
+	if _, err := firn.New(0, firn.Config{Layout: short, Time: firntest.NewClock(short.End())}); !errors.As(err, &exhausted) || !exhausted.End.Equal(short.End()) || exhausted.Layout != short {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -542,7 +542,7 @@ func TestAVirtualClockShowsTheTickOfTheNextID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: noon, Start: firn.StartZero, Time: newFakeTime()},
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: noon, Start: firn.StartZero, Time: newClock()},
 		firn.Grant{Worker: 5, After: from - 1, Through: from + 9})
 	if err != nil {
 		t.Fatal(err)
@@ -565,7 +565,7 @@ func TestAVirtualClockShowsTheTickOfTheNextID(t *testing.T) {
 
 // unread is a time source that fails the test when it is read after some moment.
 type unread struct {
-	*faketime.Time
+	*firntest.Clock
 	t    *testing.T
 	from bool
 }
@@ -574,14 +574,14 @@ func (u *unread) Wall() time.Time {
 	if u.from {
 		u.t.Error("the wall clock is read")
 	}
-	return u.Time.Wall()
+	return u.Clock.Wall()
 }
 
 func (u *unread) Monotonic() time.Duration {
 	if u.from {
 		u.t.Error("the monotonic clock is read")
 	}
-	return u.Time.Monotonic()
+	return u.Clock.Monotonic()
 }
 
 func TestAVirtualClockWithoutABoundReadsNoOtherClock(t *testing.T) {
@@ -589,7 +589,7 @@ func TestAVirtualClockWithoutABoundReadsNoOtherClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := &unread{Time: newFakeTime(), t: t}
+	clock := &unread{Clock: newClock(), t: t}
 	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: noon, Start: firn.StartZero, Time: clock},
 		firn.Grant{Worker: 5, After: from - 1, Through: from + 1})
 	if err != nil {

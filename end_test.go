@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // In layouts without worker bits the last positions are next to 2^63, and callers'
@@ -17,7 +17,7 @@ func TestNoIDIsRepeatedAtTheEndOfA63BitLayout(t *testing.T) {
 		l := mustLayout(text)
 		for _, n := range []int{1, 7, 1000, 1 << 30} {
 			g := newGenerator(t, firn.Config{
-				Layout: l, Clock: firn.ClockVirtual, From: l.Time(l.MaxTick() - 2), Start: firn.StartZero, Time: newFakeTime(),
+				Layout: l, Clock: firn.ClockVirtual, From: l.Time(l.MaxTick() - 2), Start: firn.StartZero, Time: newClock(),
 			})
 			last, made := firn.ID(-1), int64(0)
 			var err error
@@ -50,7 +50,7 @@ func TestNoIDIsRepeatedAtTheEndOfA63BitLayout(t *testing.T) {
 
 // No call waits an hour for a generator that has ended.
 func TestAWaitEndsWithTheGenerator(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	var g *firn.Generator
 	g = newGenerator(t, firn.Config{Layout: mustLayout("30/0/10/2,unit=1h"), Time: &stopping{clock, func() { g.Stop() }}})
 	begun := clock.Wall()
@@ -61,18 +61,18 @@ func TestAWaitEndsWithTheGenerator(t *testing.T) {
 
 // stopping is a time source that calls a function during each sleep.
 type stopping struct {
-	*faketime.Time
+	*firntest.Clock
 	do func()
 }
 
 func (s *stopping) Sleep(ctx context.Context, d time.Duration) error {
 	s.do()
-	return s.Time.Sleep(ctx, d)
+	return s.Clock.Sleep(ctx, d)
 }
 
 // The grant whose beginning a call waits for may be revoked meanwhile.
 func TestAWaitEndsWithItsGrant(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	now, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestAWaitEndsWithItsGrant(t *testing.T) {
 // A machine is suspended while a call waits for its grant to begin. Once the clock has
 // caught up, the wait ends.
 func TestAWaitFollowsTheClock(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := mustLayout("41/0/3/5,unit=1s")
 	now, err := l.Tick(clock.Wall())
 	if err != nil {
@@ -114,7 +114,7 @@ func TestAWaitFollowsTheClock(t *testing.T) {
 
 // No call sleeps half an hour for a clock that is corrected after three seconds.
 func TestATryEndsWhenTheClockHasBeenCorrected(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	slept := 0
 	g := newGenerator(t, firn.Config{
 		Layout: mustLayout("41/0/6/3"), Clock: firn.ClockWall, Rollback: parseChain(t, "wait 1h"), Time: &stopping{clock, func() {
@@ -141,7 +141,7 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := newFakeTime()
+	clock := newClock()
 	var g *firn.Generator
 	slept := 0
 	g, err = firn.NewLeased(firn.Config{
@@ -173,7 +173,7 @@ func TestATryEndsWithItsWorker(t *testing.T) {
 func TestAnExhaustedVirtualClockShowsTheLastTick(t *testing.T) {
 	for _, text := range []string{"1/0/0/0,unit=1h", "63/0/0/0", "41/0/6/3"} {
 		l := mustLayout(text)
-		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.ClockVirtual, From: l.Epoch(), Time: newFakeTime()},
+		g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.ClockVirtual, From: l.Epoch(), Time: newClock()},
 			firn.Grant{After: l.MaxTick() - 1, Through: l.MaxTick()})
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // when the wall clock is.
 func TestASteadyClockComesBackFromAFarYear(t *testing.T) {
 	for _, year := range []int{1, 1600, 1677, 2200, 2262, 2300, 2500, 9999} {
-		clock := newFakeTime()
+		clock := newClock()
 		g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/12,unit=10ms"), Time: clock})
 		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestASteadyClockComesBackFromAFarYear(t *testing.T) {
 
 func TestAWallClockInAFarYearIsPastTheEndOrBeforeTheEpoch(t *testing.T) {
 	for _, year := range []int{2300, 2611, 9999} {
-		clock := newFakeTime()
+		clock := newClock()
 		g := newGenerator(t, firn.Config{Clock: firn.ClockWall, Rollback: parseChain(t, "wait 500ms 3"), Time: sleeping{clock, t}})
 		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAWaitForATimeNoClockCanShowSleeps(t *testing.T) {
 		{Clock: firn.ClockWall, Rollback: parseChain(t, "ahead 1000, history 8")}, {Clock: firn.ClockVirtual, Ahead: time.Second, From: noon},
 	} {
 		for _, year := range []int{2026, 2262, 2300, 2500} {
-			clock := newFakeTime()
+			clock := newClock()
 			clock.Set(time.Date(year, 4, 11, 23, 47, 0, 0, time.UTC))
 			ctx, cancel := context.WithCancelCause(context.Background())
 			sleeps := 0

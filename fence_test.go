@@ -17,7 +17,7 @@ func TestAFenceBelowAllTicksIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := newFakeTime()
+	clock := newClock()
 	cfg := firn.Config{Layout: l, Clock: firn.ClockWall, Time: clock}
 	for _, through := range []firn.Tick{-2, math.MinInt64} {
 		if g, err := firn.NewLeased(cfg, firn.Grant{Worker: 1, After: now - 1, Through: through}); !errors.Is(err, firn.ErrRange) {
@@ -43,7 +43,7 @@ func TestAFenceBelowAllTicksIsRefused(t *testing.T) {
 // The fence -1 is below the first tick.
 func TestAnEmptyGrantIssuesNothing(t *testing.T) {
 	l := mustLayout("41/0/6/3")
-	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.ClockWall, Time: newFakeTime()}, firn.Grant{After: -1, Through: -1})
+	g, err := firn.NewLeased(firn.Config{Layout: l, Clock: firn.ClockWall, Time: newClock()}, firn.Grant{After: -1, Through: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // FuzzGenerator plays a script of events (clock steps, calls, lease renewals) to one
@@ -32,7 +32,7 @@ func FuzzGenerator(f *testing.F) {
 // scripted is a generator under a script.
 type scripted struct {
 	t       *testing.T
-	time    *faketime.Time
+	time    *firntest.Clock
 	gen     *firn.Generator
 	layout  firn.Layout
 	grants  map[int64][]firn.Grant
@@ -51,7 +51,7 @@ var scriptLayouts = []string{"41/0/6/3", "41/0/6/2,unit=100ms", "39/0/6/3,unit=1
 func newScripted(t *testing.T, which uint8) *scripted {
 	chains := append(append([]string{}, ordered...), unordered...)
 	s := &scripted{
-		t: t, time: newFakeTime(), layout: mustLayout(scriptLayouts[int(which)%len(scriptLayouts)]),
+		t: t, time: newClock(), layout: mustLayout(scriptLayouts[int(which)%len(scriptLayouts)]),
 		grants: map[int64][]firn.Grant{}, seen: map[firn.ID]bool{}, last: -1, ordered: true,
 	}
 	cfg := firn.Config{

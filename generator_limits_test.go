@@ -11,7 +11,7 @@ import (
 
 func TestOneTakeIsAtMostTwoToTheThirty(t *testing.T) {
 	l := mustLayout("20/0/0/43")
-	g := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: l.Time(9), Start: firn.StartZero, Time: newFakeTime()})
+	g := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: l.Time(9), Start: firn.StartZero, Time: newClock()})
 	for _, c := range []struct{ n, want int }{{1<<30 - 1, 1<<30 - 1}, {1 << 30, 1 << 30}, {1<<30 + 1, 1 << 30}, {math.MaxInt, 1 << 30}} {
 		run, err := g.Take(context.Background(), c.n)
 		if err != nil || run.Len() != c.want {
@@ -23,7 +23,7 @@ func TestOneTakeIsAtMostTwoToTheThirty(t *testing.T) {
 func TestAGrantOfAllTicksBeginsAtThePresent(t *testing.T) {
 	for _, kind := range []firn.ClockKind{firn.ClockSteady, firn.ClockWall, firn.ClockVirtual} {
 		for _, bits := range []string{"41/0/10/12", "50/0/5/8", "63/0/0/0"} {
-			clock, l := newFakeTime(), mustLayout(bits)
+			clock, l := newClock(), mustLayout(bits)
 			g, err := firn.NewLeased(firn.Config{Layout: l, Clock: kind, Time: clock}, firn.Grant{After: -1, Through: l.MaxTick()})
 			if err != nil {
 				t.Fatal(err)
@@ -39,7 +39,7 @@ func TestAGrantOfAllTicksBeginsAtThePresent(t *testing.T) {
 // A grant begins ahead of the clock if the worker's last holder had a faster clock. The
 // steady clock begins there, less Ahead, and runs on.
 func TestASteadyClockBeginsWithAGrantThatLiesAhead(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := firn.DefaultLayout()
 	now, err := l.Tick(clock.Wall())
 	if err != nil {

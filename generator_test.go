@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 func newGenerator(t *testing.T, cfg firn.Config) *firn.Generator {
@@ -30,7 +30,7 @@ func newWorker(t *testing.T, worker int64, cfg firn.Config) *firn.Generator {
 }
 
 func TestIDsIncreaseAndCarryTheirParts(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := mustLayout("41/5/5/12")
 	g := newWorker(t, 17, firn.Config{Layout: l, Datacenter: 3, Time: clock})
 	var last firn.ID
@@ -48,7 +48,7 @@ func TestIDsIncreaseAndCarryTheirParts(t *testing.T) {
 
 func TestIDsRunAheadOfTheClockByAheadAtMost(t *testing.T) {
 	for _, ahead := range []time.Duration{-1, 5 * time.Millisecond, 0} {
-		clock := newFakeTime()
+		clock := newClock()
 		l := mustLayout("41/0/10/3")
 		g := newGenerator(t, firn.Config{Layout: l, Time: clock, Ahead: ahead})
 		most := max(ahead, 0)
@@ -71,7 +71,7 @@ func TestIDsRunAheadOfTheClockByAheadAtMost(t *testing.T) {
 }
 
 func TestARestartRepeatsNoIDIfTheClockHasNotGoneBack(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	seen := map[firn.ID]bool{}
 	for range 50 {
 		g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/4"), Time: clock, Start: firn.StartZero})
@@ -87,7 +87,7 @@ func TestARestartRepeatsNoIDIfTheClockHasNotGoneBack(t *testing.T) {
 
 func TestLowTrafficIDsSpreadOverShards(t *testing.T) {
 	for start, even := range map[firn.SequenceStart]bool{firn.StartCarry: false, firn.StartZero: true, firn.StartRandom: false} {
-		clock := newFakeTime()
+		clock := newClock()
 		g := newGenerator(t, firn.Config{Time: clock, Start: start})
 		var shards [8]int
 		for range 4000 {
@@ -109,7 +109,7 @@ func TestLowTrafficIDsSpreadOverShards(t *testing.T) {
 }
 
 func TestNothingIsIssuedAboveTheFence(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := mustLayout("41/0/10/4")
 	now, err := l.Tick(clock.Wall())
 	if err != nil {
@@ -155,7 +155,7 @@ func TestNothingIsIssuedAboveTheFence(t *testing.T) {
 }
 
 func TestALeapBeyondTheFenceHasNoEffectAfterTheClockReturns(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := firn.DefaultLayout()
 	now, err := l.Tick(clock.Wall())
 	if err != nil {
@@ -176,7 +176,7 @@ func TestALeapBeyondTheFenceHasNoEffectAfterTheClockReturns(t *testing.T) {
 }
 
 func TestTheEndOfTheLayoutIsAnErrorThatSaysWhen(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l, err := withEpoch(mustLayout("8/0/10/2"), noon.Add(-200*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestAnEpochInTheFutureIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []firn.ClockKind{firn.ClockSteady, firn.ClockWall, firn.ClockVirtual} {
-		if _, err := firn.New(0, firn.Config{Layout: l, Clock: kind, Time: newFakeTime()}); !errors.Is(err, firn.ErrRange) {
+		if _, err := firn.New(0, firn.Config{Layout: l, Clock: kind, Time: newClock()}); !errors.Is(err, firn.ErrRange) {
 			t.Errorf("clock %v: %v", kind, err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestWorkersOutOfRangeAreRefusedWithTheRange(t *testing.T) {
 }
 
 func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := mustLayout("41/0/10/3")
 	g := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon.Add(-time.Hour), Time: clock, Start: firn.StartZero})
 	for i := range 100 {
@@ -268,7 +268,7 @@ func TestAVirtualClockAdvancesWithTheSequence(t *testing.T) {
 }
 
 func TestASteadyClockNeverGoesBackAndFollowsAResumedMachine(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := firn.DefaultLayout()
 	g := newGenerator(t, firn.Config{Time: clock})
 	var last firn.ID
@@ -312,7 +312,7 @@ func TestASteadyClockNeverGoesBackAndFollowsAResumedMachine(t *testing.T) {
 
 func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T) {
 	const year = 365 * 24 * time.Hour
-	clock := newFakeTime()
+	clock := newClock()
 	l := firn.DefaultLayout()
 	now := func() firn.Tick {
 		tick, err := l.Tick(clock.Wall())
@@ -358,8 +358,8 @@ func TestASteadyClockComesBackFromAWrongYearInWhichNothingWasIssued(t *testing.T
 func TestTakeAndFillReturnTheSameIDsAsNext(t *testing.T) {
 	for _, text := range []string{"41/0/10/4", "39/0/16/8,unit=10ms,epoch=2014-09-01,order=sequence-worker", "63/0/0/0", "41/0/0/22"} {
 		l := mustLayout(text)
-		one := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon, Time: newFakeTime(), Start: firn.StartZero})
-		many := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon, Time: newFakeTime(), Start: firn.StartZero})
+		one := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon, Time: newClock(), Start: firn.StartZero})
+		many := newGenerator(t, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon, Time: newClock(), Start: firn.StartZero})
 		for _, n := range []int{1, 2, 15, 16, 17, 100, 1} {
 			run, err := many.Take(context.Background(), n)
 			if err != nil || run.Len() != n {
@@ -406,7 +406,7 @@ func TestTakeAndFillReturnTheSameIDsAsNext(t *testing.T) {
 }
 
 func TestIDsStillIncreaseUnderAnotherWorker(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := mustLayout("41/0/10/12")
 	now, err := l.Tick(noon)
 	if err != nil {
@@ -442,7 +442,7 @@ func TestIDsStillIncreaseUnderAnotherWorker(t *testing.T) {
 
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/0,unit=1h"), Time: &blockedTime{newFakeTime()}})
+	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/0,unit=1h"), Time: &blockedTime{newClock()}})
 	boom := errors.New("boom")
 	done := make(chan error)
 	go func() {
@@ -456,7 +456,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 }
 
 // blockedTime sleeps until the context ends.
-type blockedTime struct{ *faketime.Time }
+type blockedTime struct{ *firntest.Clock }
 
 func (b *blockedTime) Sleep(ctx context.Context, _ time.Duration) error {
 	<-ctx.Done()
@@ -526,7 +526,7 @@ func TestConcurrentCallersShareNoID(t *testing.T) {
 }
 
 func shareNoID(t *testing.T, chain firn.Rollback, lag bool) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := mustLayout("41/0/12/3")
 	cfg := firn.Config{Layout: l, Time: clock, Rollback: chain}
 	if chain != nil {

@@ -14,17 +14,17 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // readings counts the clock readings. Each call of pass is one id's time.
 type readings struct {
-	*faketime.Time
+	*firntest.Clock
 	n int
 }
 
-func (r *readings) Monotonic() time.Duration { r.n++; return r.Time.Monotonic() }
-func (r *readings) Wall() time.Time          { r.n++; return r.Time.Wall() }
+func (r *readings) Monotonic() time.Duration { r.n++; return r.Clock.Monotonic() }
+func (r *readings) Wall() time.Time          { r.n++; return r.Clock.Wall() }
 
 // micros has ticks of a microsecond, so that the times in ids show the lag.
 var micros = mustLayout("52/0/2/9,unit=1us")
@@ -32,7 +32,7 @@ var micros = mustLayout("52/0/2/9,unit=1us")
 // onLag returns a leased generator with a lag, and its clock.
 func onLag(t *testing.T, cfg firn.Config, lag time.Duration) (*firn.Generator, *readings) {
 	t.Helper()
-	clock := &readings{Time: newFakeTime()}
+	clock := &readings{Clock: newClock()}
 	cfg.Layout, cfg.Time, cfg.Lag = micros, clock, lag
 	now, err := micros.Tick(noon)
 	if err != nil {
@@ -46,7 +46,9 @@ func onLag(t *testing.T, cfg firn.Config, lag time.Duration) (*firn.Generator, *
 }
 
 // behind returns how far the time in an id is behind the clock.
-func behind(clock *readings, id firn.ID) time.Duration { return clock.Time.Wall().Sub(id.Time(micros)) }
+func behind(clock *readings, id firn.ID) time.Duration {
+	return clock.Clock.Wall().Sub(id.Time(micros))
+}
 
 func TestWithALagMostCallsReadNoClock(t *testing.T) {
 	for _, kind := range []firn.ClockKind{firn.ClockSteady, firn.ClockWall} {
@@ -121,7 +123,7 @@ func TestAfterALagTheClockIsReadAgain(t *testing.T) {
 
 func TestWithALagNothingIsIssuedAboveTheFence(t *testing.T) {
 	for name, clock := range map[string]firn.Config{"steady": {}, "wall": {Clock: firn.ClockWall}, "ahead": {Ahead: time.Second}} {
-		clock.Layout, clock.Time, clock.Lag = mustLayout("41/0/10/4"), newFakeTime(), time.Second
+		clock.Layout, clock.Time, clock.Lag = mustLayout("41/0/10/4"), newClock(), time.Second
 		l := clock.Layout
 		now, err := l.Tick(noon)
 		if err != nil {
@@ -311,7 +313,7 @@ func TestALocalWastesAnEighthAtMost(t *testing.T) {
 }
 
 func TestALocalOfAnExactGeneratorWastesNothing(t *testing.T) {
-	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/0/22"), Time: newFakeTime(), Start: firn.StartZero})
+	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/0/22"), Time: newClock(), Start: firn.StartZero})
 	l := g.Local()
 	var last firn.ID
 	for i := range 3000 {
@@ -330,7 +332,7 @@ func TestALocalOfAnExactGeneratorWastesNothing(t *testing.T) {
 func TestALocalCrossesTicks(t *testing.T) {
 	for _, order := range []string{"", ",order=sequence-worker"} {
 		l := mustLayout("41/0/3/2" + order)
-		g := newWorker(t, 5, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon, Start: firn.StartZero, Time: newFakeTime()})
+		g := newWorker(t, 5, firn.Config{Layout: l, Clock: firn.ClockVirtual, From: noon, Start: firn.StartZero, Time: newClock()})
 		local := g.Local()
 		start, err := l.Tick(noon)
 		if err != nil {
@@ -355,7 +357,7 @@ func TestALagIsRefusedWhereItMeansNothing(t *testing.T) {
 		{firn.Config{Lag: time.Second + 1}, "lag 1.000000001s is out of range: 100µs to 1s are allowed (or 0 to read the clock for each id)"},
 		{firn.Config{Lag: -1}, "lag -1ns is out of range: 100µs to 1s are allowed (or 0 to read the clock for each id)"},
 		{firn.Config{Lag: time.Millisecond, Clock: firn.ClockVirtual}, "a virtual clock has no lag: it reads no clock; remove the lag or choose clock steady or wall"},
-		{firn.Config{Lag: time.Millisecond, Time: plain{newFakeTime()}}, "a lag needs a Config.Time with the method AfterFunc(time.Duration, func())"},
+		{firn.Config{Lag: time.Millisecond, Time: plain{newClock()}}, "a lag needs a Config.Time with the method AfterFunc(time.Duration, func())"},
 	} {
 		if g, err := firn.New(0, c.cfg); g != nil || err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // usedUp returns a generator on a wall clock with a lead of 10ms. A burst has used up the
 // lead, and then the clock was set back by step.
-func usedUp(t *testing.T, chain string, through firn.Tick, step time.Duration) (*firn.Generator, *faketime.Time, *int) {
+func usedUp(t *testing.T, chain string, through firn.Tick, step time.Duration) (*firn.Generator, *firntest.Clock, *int) {
 	t.Helper()
-	clock, switched := newFakeTime(), 0
+	clock, switched := newClock(), 0
 	l := mustLayout("41/0/6/3")
 	now, err := l.Tick(noon)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestAGrantReceivedWhileTheClockIsBackIsNotExceeded(t *testing.T) {
 		{firn.History(8, time.Second)},
 		{firn.RunAhead(500)},
 	} {
-		clock := newFakeTime()
+		clock := newClock()
 		now, err := l.Tick(clock.Wall())
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestAGrantReceivedWhileTheClockIsBackIsNotExceeded(t *testing.T) {
 // This holds even if no id was issued in between.
 func TestIDsIncreaseOverSeveralReplacements(t *testing.T) {
 	l := mustLayout("41/0/3/5,unit=1s")
-	clock := newFakeTime()
+	clock := newClock()
 	now, err := l.Tick(clock.Wall())
 	if err != nil {
 		t.Fatal(err)

@@ -7,30 +7,30 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // pausing is a time source that pauses after each reading of a clock, as a process on a busy
 // machine may.
 type pausing struct {
-	*faketime.Time
+	*firntest.Clock
 	pause time.Duration
 }
 
 func (p *pausing) Wall() time.Time {
 	defer p.Pass(p.pause)
-	return p.Time.Wall()
+	return p.Clock.Wall()
 }
 
 func (p *pausing) Monotonic() time.Duration {
 	defer p.Pass(p.pause)
-	return p.Time.Monotonic()
+	return p.Clock.Monotonic()
 }
 
 func TestARestartRepeatsNoIDWhereverTheProcessPauses(t *testing.T) {
 	for _, pause := range []time.Duration{0, 2 * time.Millisecond, 50 * time.Millisecond, 5 * time.Second} {
 		for _, unit := range []firn.Layout{firn.DefaultLayout(), seconds} {
-			clock := newFakeTime()
+			clock := newClock()
 			seen := map[firn.ID]int{}
 			for life := range 4 {
 				// Only the start is slow; after that the generator runs at full speed.
@@ -59,7 +59,7 @@ func TestARestartRepeatsNoIDWhereverTheProcessPauses(t *testing.T) {
 
 // A process that was ahead would repeat its ids after a restart.
 func TestPausesPutNoSteadyClockAheadOfTheWall(t *testing.T) {
-	slow := &pausing{Time: newFakeTime()}
+	slow := &pausing{Clock: newClock()}
 	g := newGenerator(t, firn.Config{Time: slow, Ahead: -1})
 	slow.pause = 50 * time.Millisecond
 	for range 10 { // looks at the wall
@@ -82,7 +82,7 @@ func TestAHaltDoesNotCountTheRestOfTheGrantAsUsed(t *testing.T) {
 	}
 	for ids, want := range map[int]firn.Tick{0: now - 1, 1: now} {
 		left := firn.Tick(-1)
-		g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newFakeTime(), Retired: func(_, _ int64, last firn.Tick) { left = last }},
+		g, err := firn.NewLeased(firn.Config{Layout: seconds, Time: newClock(), Retired: func(_, _ int64, last firn.Tick) { left = last }},
 			firn.Grant{Worker: 5, After: now - 1, Through: now + 60})
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 
 // slewed is a time source whose wall clock is slower than its monotonic clock, as while it is slewed.
 type slewed struct {
-	*faketime.Time
+	*firntest.Clock
 	begun time.Time
 	ppm   int64
 }
@@ -155,7 +155,7 @@ func (s slewed) Wall() time.Time {
 func TestARestartBesideASlewedWallClockRepeatsNoID(t *testing.T) {
 	l := mustLayout("41/0/14/4")
 	for _, ppm := range []int64{500, 5_000, 50_000, 200_000} {
-		clock := slewed{newFakeTime(), noon, ppm}
+		clock := slewed{newClock(), noon, ppm}
 		last := firn.ID(-1)
 		for life := range 8 {
 			g, err := firn.New(7, firn.Config{Layout: l, Time: clock})
@@ -181,7 +181,7 @@ func TestARestartRepeatsNoIDOfThePolicyAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ahead := range []time.Duration{-1, 10 * time.Millisecond} {
-		clock := newFakeTime()
+		clock := newClock()
 		seen := map[firn.ID]int{}
 		for life := range 3 {
 			g, err := firn.New(7, firn.Config{Layout: small, Clock: firn.ClockWall, Ahead: ahead, Rollback: firn.Rollback{firn.RunAhead(1000)}, Start: firn.StartZero, Time: clock})

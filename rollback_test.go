@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // rig is a generator on a wall clock that the test controls.
 type rig struct {
 	t       *testing.T
 	random  *rand.Rand
-	time    *faketime.Time
+	time    *firntest.Clock
 	gen     *firn.Generator
 	layout  firn.Layout
 	seen    map[firn.ID]bool
@@ -31,7 +31,7 @@ func newRig(t *testing.T, layout, chain string, start firn.SequenceStart) *rig {
 
 func newRigOf(t *testing.T, layout, chain string, start firn.SequenceStart, random *rand.Rand, lag time.Duration) *rig {
 	t.Helper()
-	r := &rig{t: t, random: random, time: newFakeTime(), layout: mustLayout(layout), seen: map[firn.ID]bool{}}
+	r := &rig{t: t, random: random, time: newClock(), layout: mustLayout(layout), seen: map[firn.ID]bool{}}
 	var err error
 	r.gen, err = firn.New(0, firn.Config{
 		Layout: r.layout, Clock: firn.ClockWall, Rollback: parseChain(t, chain), Start: start, Random: random.Uint64, Time: sleeping{r.time, t}, Lag: lag,
@@ -62,7 +62,7 @@ func parseChain(t *testing.T, text string) firn.Rollback {
 // sleeping fails a test whose generator would check again without sleeping: on a real
 // machine it would keep a processor busy until the clock changes.
 type sleeping struct {
-	*faketime.Time
+	*firntest.Clock
 	t *testing.T
 }
 
@@ -70,7 +70,7 @@ func (s sleeping) Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		s.t.Fatalf("it waits for %v", d)
 	}
-	return s.Time.Sleep(ctx, d)
+	return s.Clock.Sleep(ctx, d)
 }
 
 // take makes n ids, or returns the error; it fails on a duplicate.
@@ -136,7 +136,7 @@ func TestWaitSleepsUntilTheClockHasCaughtUp(t *testing.T) {
 func TestWaitGivesUpAfterItsTries(t *testing.T) {
 	r := newRig(t, "41/0/4/6", "wait 500ms 2", firn.StartZero)
 	r.time.Step(-time.Millisecond)
-	stuck := &stuckTime{Time: r.time}
+	stuck := &stuckTime{Clock: r.time}
 	gen, err := firn.New(0, firn.Config{Layout: r.layout, Clock: firn.ClockWall, Time: stuck, Rollback: firn.Rollback{firn.Wait(time.Second, 2)}})
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestWaitGivesUpAfterItsTries(t *testing.T) {
 
 // stuckTime does not move during a sleep.
 type stuckTime struct {
-	*faketime.Time
+	*firntest.Clock
 	sleeps int
 }
 
@@ -228,19 +228,19 @@ func TestNoCallWaitsLongerForAFullHistoryThanItsLimit(t *testing.T) {
 
 // A disturbed time source runs a function after each sleep.
 type disturbed struct {
-	*faketime.Time
+	*firntest.Clock
 	after func()
 }
 
 func (d *disturbed) Sleep(ctx context.Context, t time.Duration) error {
-	err := d.Time.Sleep(ctx, t)
+	err := d.Clock.Sleep(ctx, t)
 	d.after()
 	return err
 }
 
 // The limit is for all waits of a call, also when other callers use up the ticks that it waits for.
 func TestTheLimitOfTheHistoryIsForAllWaitsOfACall(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	var g *firn.Generator
 	left := 0
 	g = newGenerator(t, firn.Config{
@@ -383,7 +383,7 @@ func TestAChainUsesTheFirstPolicyThatCanServe(t *testing.T) {
 
 // A policy that could not serve before the wait may be able to serve after it.
 func TestTheChainStartsOverAfterAWait(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	slept := 0
 	g := newGenerator(t, firn.Config{
 		Layout: mustLayout("41/0/6/3,unit=1s"), Clock: firn.ClockWall, Rollback: parseChain(t, "ahead 5, wait 20s 1"), Start: firn.StartZero,
@@ -404,7 +404,7 @@ func TestTheChainStartsOverAfterAWait(t *testing.T) {
 }
 
 func TestTheGeneratorCopiesItsChain(t *testing.T) {
-	clock, chain := newFakeTime(), parseChain(t, "ahead 1000")
+	clock, chain := newClock(), parseChain(t, "ahead 1000")
 	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/6/3"), Clock: firn.ClockWall, Rollback: chain, Time: clock})
 	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)

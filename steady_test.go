@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // within returns a layout whose epoch is a year before noon.
@@ -27,7 +27,7 @@ func TestASteadyClockAheadOfTheWallAdvances(t *testing.T) {
 		"uid-generator", "35/0/22/0,unit=1s", "30/0/10/3,unit=10s", "30/0/10/3,unit=1m", "41/0/10/3,unit=1ms", "41/0/10/3,unit=100ms",
 	} {
 		const ticks = 20
-		clock := newFakeTime()
+		clock := newClock()
 		l := within(t, text)
 		ctx, cancel := context.WithCancel(context.Background())
 		var begun time.Duration
@@ -53,7 +53,7 @@ func TestASteadyClockAheadOfTheWallAdvances(t *testing.T) {
 
 // A lease may begin ahead of the clock.
 func TestASteadyClockThatBeginsAtItsGrantAdvances(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	l := within(t, "uid-generator")
 	now, err := l.Tick(noon)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestASteadyClockThatBeginsAtItsGrantAdvances(t *testing.T) {
 }
 
 func TestASteadyClockBeginsAtTheWallUnderAGrantThatHasBegun(t *testing.T) {
-	clock := newFakeTime()
+	clock := newClock()
 	now, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestASteadyClockBeginsAtTheWallUnderAGrantThatHasBegun(t *testing.T) {
 // Now, which leases and metrics call, may set the clock back as well.
 func TestCallingNowDoesNotStopASteadyClock(t *testing.T) {
 	for _, oneByOne := range []bool{true, false} {
-		clock := newFakeTime()
+		clock := newClock()
 		var g *firn.Generator
 		g = newGenerator(t, firn.Config{
 			Layout: mustLayout("41/0/10/3,unit=20ms"), Ahead: -1, Start: firn.StartZero,
@@ -126,7 +126,7 @@ func (p *inPieces) Sleep(ctx context.Context, d time.Duration) error {
 
 func TestCallingNowDoesNotKeepASteadyClockAheadOfTheWall(t *testing.T) {
 	for _, every := range []time.Duration{50 * time.Millisecond, 250 * time.Millisecond, time.Second} {
-		clock := newFakeTime()
+		clock := newClock()
 		l := within(t, "41/0/10/3,unit=10ms")
 		g, err := firn.New(0, firn.Config{Layout: l, Ahead: -1, Time: clock})
 		if err != nil {
@@ -171,7 +171,7 @@ func TestASteadyClockRunsSlowerByASixteenthAtMost(t *testing.T) {
 			t.Fatal(err)
 		}
 		ahead := []time.Duration{0, -1, unit, 10 * unit, 5 * time.Second}[r.IntN(5)]
-		clock := newFakeTime()
+		clock := newClock()
 		ctx, cancel := context.WithCancel(context.Background())
 		slept := 0
 		g := newGenerator(t, firn.Config{Layout: l, Ahead: ahead, Random: r.Uint64, Start: firn.SequenceStart(r.IntN(3)), Time: &stopping{clock, func() {
@@ -203,7 +203,7 @@ func TestASteadyClockRunsSlowerByASixteenthAtMost(t *testing.T) {
 
 // At 15/16 of the speed the end of a tick may be further away than 64 bits of nanoseconds.
 func TestASlowSteadyClockWithTicksOfCenturies(t *testing.T) {
-	clock := faketime.New(time.Date(1975, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := firntest.NewClock(time.Date(1975, 1, 1, 0, 0, 0, 0, time.UTC))
 	l := mustLayout("8/0/6/3,unit=2562047h,epoch=1970-01-01")
 	g, err := firn.NewLeased(firn.Config{Layout: l, Time: clock, Random: func() uint64 { return 0 }}, firn.Grant{After: -1, Through: 10})
 	if err != nil {

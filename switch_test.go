@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // switching returns a generator that has issued an id, and its clock.
-func switching(t *testing.T, chain string, other func(ctx context.Context, from firn.Tick) (firn.Grant, error)) (*firn.Generator, *faketime.Time) {
+func switching(t *testing.T, chain string, other func(ctx context.Context, from firn.Tick) (firn.Grant, error)) (*firn.Generator, *firntest.Clock) {
 	t.Helper()
-	clock := newFakeTime()
+	clock := newClock()
 	g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/6/3"), Clock: firn.ClockWall, Rollback: parseChain(t, chain), Time: clock, Switch: other})
 	if _, err := g.Next(t.Context()); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestAClockThatIsBackIsReportedEvenIfTheCallersContextHasEnded(t *testing.T)
 
 // waiting is a time source that implements the wait for a switch itself.
 type waiting struct {
-	*faketime.Time
+	*firntest.Clock
 	wait func(ctx context.Context, done <-chan struct{}) error
 }
 
@@ -100,7 +100,7 @@ func TestCallersWaitForTheSwitchInProgress(t *testing.T) {
 		over  []<-chan struct{}
 		calls int
 	)
-	clock := &waiting{newFakeTime(), func(_ context.Context, done <-chan struct{}) error {
+	clock := &waiting{newClock(), func(_ context.Context, done <-chan struct{}) error {
 		over = append(over, done)
 		return errGone
 	}}

@@ -94,7 +94,7 @@ func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask 
 
 // searchLimit bounds one search for another worker.
 func (l *Lease) searchLimit() time.Duration {
-	if s, ok := l.source.(fitting); ok {
+	if s, ok := l.source.(fenced); ok {
 		return callTimeout + s.waits()
 	}
 	return callTimeout

@@ -3,8 +3,12 @@ package lease_test
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -33,33 +37,45 @@ func Example() {
 	// <nil> <nil>
 }
 
-// ordinals is a source of workers of one's own: an orchestrator that gives each
-// replica its number, and gives it to no other while that runs. It needs no
-// fence, so its grants last for ever.
-type ordinals struct{ number int64 }
-
-func (o ordinals) Acquire(_ context.Context, ask lease.Ask) (firn.Grant, error) {
-	return firn.Grant{Worker: o.number, After: ask.From - 1, Through: firn.Tick(firn.MaxID)}, nil
-}
-
-func (o ordinals) Renew(_ context.Context, held firn.Grant, _ lease.Ask) (firn.Grant, error) {
-	return held, nil
-}
-
-func (o ordinals) Look(context.Context, firn.Grant) error { return nil }
-
-func (o ordinals) Release(context.Context, firn.Grant, firn.Tick) error { return nil }
-
-func ExampleKeep() {
+// An orchestrator gives each replica a number, in its name, and gives it to no other while that runs.
+func ExampleFixedFunc() {
 	ctx := context.Background()
-	l, err := lease.Keep(ctx, ordinals{number: 3}, lease.Config{})
+	ordinal := func(context.Context) (int64, error) {
+		name := "ids-3" // os.Hostname() in a StatefulSet of Kubernetes
+		_, number, _ := strings.Cut(name, "-")
+		return strconv.ParseInt(number, 10, 64)
+	}
+	l, err := lease.Keep(ctx, lease.FixedFunc(ordinal), lease.Config{})
 	if err != nil {
 		panic(err)
 	}
-	defer func() { fmt.Println(l.Close(ctx)) }()
 	id, err := l.Next(ctx)
 	fmt.Println(id > 0, l.State().Worker, err)
+	fmt.Println(l.Close(ctx))
 	// Output:
 	// true 3 <nil>
 	// <nil>
+}
+
+// The process has worker 7, and the spare 1007 for when its clock goes back.
+func ExampleFixed() {
+	ctx := context.Background()
+	clock := firntest.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	l, err := lease.Keep(ctx, lease.Fixed(7, 1007), lease.Config{
+		Generator: firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker(), firn.Refuse()}, Time: clock},
+	})
+	if err != nil {
+		panic(err)
+	}
+	clock.Pass(2 * time.Hour)
+	_, err = l.Next(ctx)
+	fmt.Println(l.State().Worker, err)
+	clock.Step(-time.Hour)
+	_, err = l.Next(ctx)
+	fmt.Println(l.State().Worker, err)
+	fmt.Println(l.Close(ctx))
+	// Output:
+	// 7 <nil>
+	// 1007 <nil>
+	// lease: worker 7 has ids up to 2026-11-20T14:00:00Z, ahead of the clock: start no process with its numbers before the clock has passed that, or it repeats them (over a store it would not)
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/store/storetest"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // A tardy source takes its time with each claim, or fails renewals.
@@ -407,23 +407,6 @@ func TestAWorkerGrantedTwiceIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestAFixedWorkerIsNeitherLookedAtNorReleased(t *testing.T) {
-	ctx := context.Background()
-	grant, err := Fixed(7).Acquire(ctx, Ask{From: 100})
-	if want := (firn.Grant{Worker: 7, After: 99, Through: endless}); err != nil || grant != want {
-		t.Errorf("%+v, %v", grant, err)
-	}
-	if grant, err := Fixed(7).Acquire(ctx, Ask{}); err != nil || grant.After != -1 {
-		t.Errorf("from the first tick: %+v, %v", grant, err)
-	}
-	if again, err := Fixed(7).Renew(ctx, grant, Ask{From: 200}); err != nil || again != grant {
-		t.Errorf("%+v, %v", again, err)
-	}
-	if err := errors.Join(Fixed(7).Look(ctx, grant), Fixed(7).Release(ctx, grant, 100)); err != nil {
-		t.Error(err)
-	}
-}
-
 // patient is slow to grant a second worker, even if the caller gives up meanwhile.
 type patient struct {
 	Source
@@ -540,7 +523,7 @@ func TestAWorkerIsNotGrantedAgainBeforeItIsInstalled(t *testing.T) {
 // An earlier life of the same number may have used the layout's last tick.
 func TestAFixedWorkerRestartedInTheLastTickRepeatsNoID(t *testing.T) {
 	short := layout("20/0/6/3,unit=1s")
-	clock := faketime.New(short.End().Add(-500 * time.Millisecond))
+	clock := firntest.NewClock(short.End().Add(-500 * time.Millisecond))
 	for _, kind := range []firn.ClockKind{firn.ClockSteady, firn.ClockWall} {
 		seen := map[firn.ID]bool{}
 		for range 3 {
@@ -564,7 +547,7 @@ func TestAFixedWorkerRestartedInTheLastTickRepeatsNoID(t *testing.T) {
 // A layout whose ticks fill 63 bits has no tick after its last one: sums must not overflow.
 func TestAnAskOf63BitsOfTimeBeginsAheadOfTheClock(t *testing.T) {
 	whole := layout("63/0/0/0,unit=1ns")
-	clock := faketime.New(whole.Epoch().Add(time.Hour))
+	clock := firntest.NewClock(whole.Epoch().Add(time.Hour))
 	l := must(Keep(t.Context(), Fixed(0), Config{Generator: firn.Config{Layout: whole, Time: clock}}))
 	if ask := l.newAsk(0); ask.From <= ask.Now {
 		t.Errorf("a new holder would begin at %d, its clock shows %d", ask.From, ask.Now)
@@ -600,7 +583,7 @@ func TestWhatANewHolderAsksForIsAboveAllThatEarlierRunsCanHaveReached(t *testing
 	clock := newMachine()
 	seen := map[firn.ID]bool{}
 	for life := range 10 {
-		l := must(Keep(t.Context(), asked{}, Config{Generator: firn.Config{Time: clock, Start: firn.StartZero, Layout: layout("41/0/4/4")}}))
+		l := must(Keep(t.Context(), asked{Fixed(1)}, Config{Generator: firn.Config{Time: clock, Start: firn.StartZero, Layout: layout("41/0/4/4")}}))
 		for range 1000 {
 			id := must(l.Next(t.Context()))
 			if seen[id] {
@@ -613,7 +596,7 @@ func TestWhatANewHolderAsksForIsAboveAllThatEarlierRunsCanHaveReached(t *testing
 }
 
 // An asked source grants what it is asked for.
-type asked struct{ Fixed }
+type asked struct{ Source }
 
 func (asked) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
 	return firn.Grant{Worker: 1, After: ask.From - 1, Through: ask.From + 1_000_000}, nil

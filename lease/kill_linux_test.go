@@ -19,10 +19,10 @@ import (
 	"unsafe"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/filestore"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 const (
@@ -95,7 +95,7 @@ func round(dir string, hour time.Duration, out io.Writer) error {
 // only returns a source of worker 1 alone. Its clock is a time ahead, and moves only by waits, which
 // take no time.
 func only(s store.Store, ahead time.Duration) (*lease.Slots, func() lease.Ask, error) {
-	layout, worker, clock := firn.DefaultLayout(), int64(1), faketime.New(time.Now().Add(ahead))
+	layout, worker, clock := firn.DefaultLayout(), int64(1), firntest.NewClock(time.Now().Add(ahead))
 	slots, err := lease.NewSlots(lease.Config{Store: s, Pinned: &worker, Generator: firn.Config{Time: clock}})
 	return slots, func() lease.Ask {
 		now, _ := layout.Tick(clock.Wall()) // within the layout until 2095

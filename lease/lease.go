@@ -186,13 +186,10 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired = l.switchWorker, l.retired
-	if _, fixed := source.(Fixed); fixed && switches(g.Rollback) {
-		return nil, errNoOther
-	}
 	if _, err := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); err != nil {
 		return nil, err
 	}
-	if s, ok := source.(fitting); ok {
+	if s, ok := source.(checked); ok {
 		if err := s.fit(cfg); err != nil {
 			return nil, err
 		}
@@ -305,6 +302,9 @@ func (l *Lease) leave(ctx context.Context) error {
 	var err error
 	for _, p := range due {
 		err = errors.Join(err, l.release(ctx, p))
+	}
+	if f, ok := l.source.(*fixed); ok {
+		err = errors.Join(err, f.ended(l.newAsk(0).From))
 	}
 	return err
 }

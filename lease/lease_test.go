@@ -10,18 +10,18 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // machine is the time of one machine.
-type machine = faketime.Time
+type machine = firntest.Clock
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func newMachine() *machine { return faketime.New(noon) }
+func newMachine() *machine { return firntest.NewClock(noon) }
 
 // world is several processes over one store, on one machine unless said
 // otherwise, with every id they make.

@@ -196,7 +196,11 @@ func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 }
 
 // twice is a source with one worker, which it grants again and again.
-type twice struct{ Fixed }
+type twice struct{ Source }
+
+func (twice) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
+	return firn.Grant{Worker: 3, After: max(ask.From-1, -1), Through: endless}, nil
+}
 
 func TestAWorkerGrantedAgainAndAgainIsUsedOnce(t *testing.T) {
 	clock := newMachine()
@@ -204,7 +208,7 @@ func TestAWorkerGrantedAgainAndAgainIsUsedOnce(t *testing.T) {
 	if _, err := Keep(context.Background(), Fixed(3), cfg); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("a fixed worker with the policy switch: %v", err)
 	}
-	l, err := start(context.Background(), twice{3}, cfg)
+	l, err := start(context.Background(), twice{Fixed(3)}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

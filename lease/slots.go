@@ -115,12 +115,12 @@ func (cfg *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// waits implements [fitting].
+// waits implements [fenced].
 func (s *Slots) waits() time.Duration {
 	return s.rules.wait() + 2*s.rules.grace // twice, in case the store changes its life in between
 }
 
-// fit implements [fitting].
+// fit implements [checked].
 func (s *Slots) fit(cfg Config) error {
 	g := &cfg.Generator
 	switch {

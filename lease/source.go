@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/internal/config"
 )
 
-// A Source grants workers. [Slots] is Firn's own, over a store. [Fixed] is one configured number.
-// Implement Source for numbers from elsewhere, and use it with [Keep].
+// A Source grants workers, for [Keep]. [Slots] is Firn's own, over a store. [Fixed] has numbers that are
+// configured, and [FixedFunc] those of a function. Implement Source for numbers that have fences elsewhere.
 //
 // Uniqueness rests on this promise: no two grants of one worker ever allow the same tick, among
 // all Sources of all processes. The only exception: a renewed grant contains the one it renews.
@@ -35,39 +35,21 @@ type Source interface {
 	Release(ctx context.Context, held firn.Grant, last firn.Tick) error
 }
 
-// Fixed is a [Source] of one number, which no other process may use. It has no fence: a restart repeats
-// no id under the conditions of [firn.New]. A Virtual clock without a bound, or with From, breaks these.
-type Fixed int64
-
-// Acquire grants the worker from ask.From on, for ever.
-func (f Fixed) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
-	return firn.Grant{Worker: int64(f), After: max(ask.From-1, -1), Through: endless}, nil
-}
-
-// Renew returns held.
-func (f Fixed) Renew(_ context.Context, held firn.Grant, _ Ask) (firn.Grant, error) {
-	return held, nil
-}
-
-// Look does nothing.
-func (f Fixed) Look(context.Context, firn.Grant) error { return nil }
-
-// Release does nothing.
-func (f Fixed) Release(context.Context, firn.Grant, firn.Tick) error { return nil }
-
-const endless = firn.Tick(firn.MaxID)
-
-// A fitting source checks whether it can keep a lease, and knows how long a newcomer may have to wait
-// beside the calls of its store.
-type fitting interface {
+// A checked source checks whether it can keep a lease.
+type checked interface {
 	fit(cfg Config) error
+}
+
+// A fenced source remembers fences, and knows how long a newcomer may have to wait beside the calls of
+// its store.
+type fenced interface {
 	waits() time.Duration
 }
 
 // switches reports whether a chain takes another worker when the clock goes back.
 func switches(chain firn.Rollback) bool { return slices.Contains(chain, firn.SwitchWorker()) }
 
-var errNoOther = config.In("Rollback", firn.NewSyntaxError("rollback", "switch", "the worker is fixed, so there is no other to switch to: leave out switch, or the worker"))
+var errNoOther = config.In("Rollback", firn.NewSyntaxError("rollback", "switch", "the worker is fixed, so there is no other to switch to: name spares for it, or leave out switch or the worker"))
 
 // An Ask is what a holder requests from a [Source].
 type Ask struct {
@@ -95,7 +77,7 @@ func (l *Lease) newAsk(from firn.Tick) Ask {
 	g := &l.cfg.Generator
 	wall := g.Time.Wall() // read once: the process may be paused between two readings
 	lead, most := fencedLead(*g), g.Layout.MaxTick()
-	if _, fences := l.source.(fitting); !fences {
+	if _, fences := l.source.(fenced); !fences {
 		lead = g.Lead()
 		if most < math.MaxInt64 {
 			most++ // an earlier life may have used the last tick: nothing is left

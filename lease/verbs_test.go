@@ -27,7 +27,8 @@ type workers interface {
 var (
 	_ workers                                                                                                             = lease.Source(nil)
 	_ workers                                                                                                             = (*lease.Slots)(nil)
-	_ workers                                                                                                             = lease.Fixed(0)
+	_ workers                                                                                                             = lease.Fixed(0, 1)
+	_ workers                                                                                                             = lease.FixedFunc(nil)
 	_ func(context.Context, lease.Config) (*lease.Lease, error)                                                           = lease.Open
 	_ func(lease.Config) (*lease.Slots, error)                                                                            = lease.NewSlots
 	_ func(context.Context, store.Store, string) (lease.Pool, error)                                                      = lease.Inspect

@@ -10,20 +10,20 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
-func newClock(at string) *faketime.Time {
+func newClock(at string) *firntest.Clock {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {
 		panic(err)
 	}
-	return faketime.New(t)
+	return firntest.NewClock(t)
 }
 
 // process returns a format with its own counter in the shared store.
@@ -103,7 +103,7 @@ func TestAPeriodChangesOnceForAllProcesses(t *testing.T) {
 }
 
 // ahead is a store whose clock is an hour ahead of all processes.
-type ahead struct{ at *faketime.Time }
+type ahead struct{ at *firntest.Clock }
 
 func (a ahead) Now(context.Context) (time.Time, error) { return a.at.Wall().Add(time.Hour), nil }
 
@@ -140,7 +140,7 @@ func TestTheClockOfTheCountersStoreIsTheDefault(t *testing.T) {
 
 // After the local clock was set, the store's clock is read again.
 func TestSettingTheLocalClockDoesNotChangeThePeriod(t *testing.T) {
-	c := faketime.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	c := firntest.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	there := &steady{at: c}
 	f := process(t, newStore(), numbering.Config{Template: "{yyyyMMdd}{n:3}", Time: c, Clock: there})
 	got := []string{next(t, f)}
@@ -159,7 +159,7 @@ func TestSettingTheLocalClockDoesNotChangeThePeriod(t *testing.T) {
 
 // steady is a store's clock that is never set.
 type steady struct {
-	at    *faketime.Time
+	at    *firntest.Clock
 	asked int
 }
 
@@ -203,7 +203,7 @@ func TestNoNumberIsIssuedTwice(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	last := ""
-	clocks := make([]*faketime.Time, 4)
+	clocks := make([]*firntest.Clock, 4)
 	formats := make([]*numbering.Format, 4)
 	for i := range formats {
 		clocks[i] = newClock(fmt.Sprintf("2026-11-20T12:%02d:00Z", 10*i))

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/objectid"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func newFakeTime() *faketime.Time { return faketime.New(noon) }
+func newFakeTime() *firntest.Clock { return firntest.NewClock(noon) }
 
 // counting returns a Random that makes counters begin at start.
 func counting(start uint64) func() uint64 { return func() uint64 { return start << 40 } }
@@ -178,7 +178,7 @@ const full = 1 << 24 // the ids of a second
 
 // loaded steps the clock back by five seconds and makes a second's ids at a time until the clock is at noon
 // again, so that the ids are five seconds ahead.
-func loaded(t *testing.T, clock *faketime.Time, g *objectid.Generator) (last objectid.ID) {
+func loaded(t *testing.T, clock *firntest.Clock, g *objectid.Generator) (last objectid.ID) {
 	t.Helper()
 	last = fill(t, g, last, 1)
 	for clock.Step(-5 * time.Second); clock.Wall().Before(noon); {

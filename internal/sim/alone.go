@@ -11,16 +11,20 @@ import (
 	"github.com/firn-id/firn/lease"
 )
 
-// An alone process has a worker number of its own, and no store: only its clock, which is not behind
-// at a restart, keeps its lives apart.
-type alone struct{ m *machine }
+// An alone process has a worker number of its own, perhaps with spares, and no store: only its clock,
+// which is not behind at a restart, keeps its lives apart. After an orderly end it may also be as far
+// behind as it was then, if Close has not said otherwise.
+type alone struct {
+	m      *machine
+	source lease.Source // of the latest life, if that ended orderly and the process goes on; else nil
+}
 
 func (*alone) leave(*life) {}
 
 func (a *alone) run(l *life) {
 	m, w := a.m, a.m.w
 	l.grants = nil
-	if behind := m.shown - m.wall(); behind >= 0 { // a restart repeats ids unless the clock has caught up
+	if behind := m.shown - m.wall(); behind >= 0 && a.source == nil { // a restart repeats ids unless the clock has caught up
 		m.rest(l, behind+1)
 		return
 	}
@@ -73,6 +77,9 @@ func (a *alone) settings(l *life) lease.Config {
 		if g.Rollback = pick(of, unswitched...); g.Ahead > 0 && strings.Contains(g.Rollback.String(), "history") {
 			g.Ahead = -1
 		}
+		if a.m.w.plan.spares && len(a.spares()) > 0 {
+			g.Rollback, g.Ahead = pick(of, switched...), -1
+		}
 		if g.Lead() > 5*time.Second { // each start would wait that long
 			g.Rollback = nil
 		}
@@ -90,15 +97,29 @@ func (a *alone) settings(l *life) lease.Config {
 	return c
 }
 
-// unswitched are the chains of a generator that has one worker.
-var unswitched = slices.DeleteFunc(slices.Clone(chains), func(chain firn.Rollback) bool {
-	return slices.Contains(chain, firn.SwitchWorker())
-})
+// unswitched are the chains of a generator that has one worker, and switched those of one with spares.
+var (
+	unswitched = slices.DeleteFunc(slices.Clone(chains), switches)
+	switched   = append(slices.DeleteFunc(slices.Clone(chains), func(chain firn.Rollback) bool { return !switches(chain) }),
+		firn.Rollback{firn.SwitchWorker(), firn.RunAhead(5)})
+)
+
+func switches(chain firn.Rollback) bool { return slices.Contains(chain, firn.SwitchWorker()) }
+
+// spares are the numbers of a process beside its own, at most three. No other process has them.
+func (a *alone) spares() (numbers []int64) {
+	w := a.m.w
+	for n := a.m.id + len(w.machines); int64(n) <= w.plan.layout.MaxWorker() && len(numbers) < 3; n += len(w.machines) {
+		numbers = append(numbers, int64(n))
+	}
+	return numbers
+}
 
 // begin makes the generator, and returns the function that ends it.
 func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
 	w := a.m.w
-	if w.choices.IntN(2) == 0 {
+	spared := switches(cfg.Generator.Rollback)
+	if !spared && w.choices.IntN(2) == 0 {
 		gen, err := firn.New(int64(a.m.id), cfg.Generator)
 		if err != nil {
 			return nil, nil, err
@@ -106,15 +127,42 @@ func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
 		w.trace.say(a.m, "starts without a lease: %v", (*config)(&cfg))
 		return gen, func() { gen.Stop() }, nil
 	}
-	kept, err := lease.Keep(context.Background(), lease.Fixed(a.m.id), cfg)
+	source := a.source
+	switch {
+	case source != nil:
+	case spared:
+		source = lease.Fixed(int64(a.m.id), a.spares()...)
+	default:
+		source = lease.Fixed(int64(a.m.id))
+	}
+	kept, err := lease.Keep(context.Background(), source, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	w.trace.say(a.m, "starts with a fixed worker: %v", (*config)(&cfg))
-	return kept.Generator(), func() {
-		err := kept.Close(context.Background())
-		if _, after := kept.Next(context.Background()); err != nil || !errors.Is(after, firn.ErrClosed) {
-			w.oracle.find("order", a.m, "Close of a fixed worker: %v, Next after it: %v", err, after)
+	a.source = nil // a crash forgets it
+	w.trace.say(a.m, "starts with a fixed worker and the spares %v: %v", a.spares(), (*config)(&cfg))
+	return kept.Generator(), func() { a.end(kept, source, spared) }, nil
+}
+
+// end closes a lease. If it returns no error, a restart repeats no id from the clock's present time on. The
+// process may also go on, with what its source knows.
+func (a *alone) end(kept *lease.Lease, source lease.Source, spared bool) {
+	m, w := a.m, a.m.w
+	shown, clean := m.shown, false
+	m.shown = 0 // Close reads the clock
+	defer func() {
+		if !clean { // also after a crash
+			m.shown = max(m.shown, shown)
 		}
-	}, nil
+	}()
+	err := kept.Close(context.Background())
+	clean = err == nil
+	back := m.wall() < shown && err != nil && strings.Contains(err.Error(), "start no process with its numbers before")
+	if _, after := kept.Next(context.Background()); err != nil && !back || !errors.Is(after, firn.ErrClosed) {
+		w.oracle.find("order", m, "Close of a fixed worker: %v, Next after it: %v", err, after)
+	}
+	w.trace.say(m, "ends its lease: %v", err)
+	if spared && w.choices.IntN(3) == 0 {
+		a.source = source
+	}
 }

@@ -57,7 +57,7 @@ func newMachine(w *world, id int) *machine {
 	m.ppm = r.Int64N(2*w.plan.drift+1) - w.plan.drift
 	if w.plan.regime == Alone { // only the wall clock separates its lives
 		m.slewed = pick[int64](r, 0, 500, 20_000)
-		m.walled = r.IntN(3) == 0
+		m.walled = w.plan.spares || r.IntN(3) == 0
 	}
 	m.proc = newProcess(w.plan.process, m)
 	return m

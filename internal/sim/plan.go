@@ -59,6 +59,7 @@ type plan struct {
 	aims  []aim
 	never [kinds]bool // kinds that must not strike beside others that do
 
+	spares bool   // processes without a store have spares
 	stride int64  // of segments
 	again  uint64 // added to the seed of the draws during the play
 }
@@ -75,6 +76,9 @@ var layouts = []string{
 
 // smallLayouts have one or two workers.
 var smallLayouts = []string{"41/0/0/3,unit=1s", "41/0/0/3,unit=100ms", "41/0/1/3,unit=1s", "41/0/1/4,unit=10ms", "41/0/0/4,unit=1ms", "50/0/0/4,unit=100us", "41/0/0/6,unit=10s"}
+
+// roomyLayouts have several workers for each of two processes.
+var roomyLayouts = []string{"41/0/2/4,unit=1s", "41/0/3/5,unit=1s", "41/0/2/3,unit=100ms", "41/0/3/4,unit=1ms", "39/0/2/3,unit=10ms,order=sequence-worker"}
 
 func layoutOf(text string) firn.Layout {
 	l, err := firn.ParseLayout(text)

@@ -128,8 +128,8 @@ var regimes = map[Regime]regime{
 		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults, losses),
 		draw:    drawCounting,
 	},
-	// Generators without a lease, restarted again and again for the same worker, with clocks that are
-	// not behind at a restart. Promised: no duplicate.
+	// Generators without a store, some with spares, restarted again and again for the same worker, with clocks
+	// that are not behind at a restart, unless an orderly end has allowed that. Promised: no duplicate.
 	Alone: {
 		process: "alone",
 		faults:  []kind{forwardStep, suspend, pause, atClock, crash, leave, backStep},
@@ -137,6 +137,13 @@ var regimes = map[Regime]regime{
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = time.Minute
 			p.drift = pick[int64](r, 0, 20, 500)
+			if p.spares = r.IntN(2) == 0; p.spares { // few processes, with many numbers each
+				p.layout = layoutOf(pick(r, roomyLayouts...))
+				p.machines = 1 + r.IntN(2)
+				for _, k := range []kind{backStep, forwardStep, crash, leave} {
+					p.setRate(k, r.Float64()/2)
+				}
+			}
 		},
 	},
 	// Like Strict, in a pool that is not strict. A search that finds no duplicate here would be blind.

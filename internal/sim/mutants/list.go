@@ -389,6 +389,22 @@ var mutants = []mutant{
 		},
 	},
 	{
+		name: "a spare may have been used before the start of the process", regime: sim.Alone,
+		edits: []edit{{"lease/fixed.go", "max(ask.From-1, -1), map", "-1, map"}},
+	},
+	{
+		name: "a spare is used again below its ids", regime: sim.Alone,
+		edits: []edit{{"lease/fixed.go", "max(last, held.After)}", "held.After}"}},
+	},
+	{
+		name: "a number that was left is used before it is released", regime: sim.Alone,
+		edits: []edit{{"lease/fixed.go", "use{from - 1, endless}", "use{from - 1, from - 1}"}},
+	},
+	{
+		name: "a lease without a store ends without saying that its ids are ahead of the clock", regime: sim.Alone,
+		edits: []edit{{"lease/fixed.go", "if latest < from {", "if latest < from || true {"}},
+	},
+	{
 		name: "a restart does not count the ticks of the policy ahead", regime: sim.Alone,
 		edits: []edit{{"config.go", "max(lead, unit*min(", "max(lead, 0*min("}},
 	},

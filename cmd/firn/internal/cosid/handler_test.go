@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 var start = time.UnixMilli(1795260245263)
@@ -27,7 +27,7 @@ func config() cosid.Config {
 	var mu sync.Mutex
 	issued := map[string]int{}
 	return cosid.Config{
-		Store: memstore.New(nil), Time: faketime.New(start),
+		Store: memstore.New(nil), Time: firntest.NewClock(start),
 		Issue: func(_ context.Context, name string) (string, error) {
 			switch name {
 			case "nope":

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 func TestFailuresAreLoggedOnceInTenSeconds(t *testing.T) {
 	var out bytes.Buffer
-	clock := faketime.New(start)
+	clock := firntest.NewClock(start)
 	cfg := config()
 	cfg.Time, cfg.Log = clock, slog.New(slog.NewTextHandler(&out, nil))
 	cfg.Issue = func(context.Context, string) (string, error) { return "", context.DeadlineExceeded }

@@ -9,22 +9,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // slowTime is a time whose wall clock takes a while to read.
 type slowTime struct {
-	*faketime.Time
+	*firntest.Clock
 	takes time.Duration
 }
 
 func (s *slowTime) Wall() time.Time {
 	s.Pass(s.takes)
-	return s.Time.Wall()
+	return s.Clock.Wall()
 }
 
 func TestAStepOfTheClockIsLoggedAndCounted(t *testing.T) {
-	clock := &slowTime{Time: faketime.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}
+	clock := &slowTime{Clock: firntest.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}
 	var log strings.Builder
 	clock.takes = time.Second // a pause between the first readings
 	w := newClockWatch(clock, slog.New(slog.NewTextHandler(&log, nil)), prometheus.NewRegistry())

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // before runs do once, before the n-th write of a bucket.
@@ -25,7 +25,7 @@ func before(n int, do func()) func(storetest.Call) storetest.Outcome {
 // TestAPausedServerDoesNotAssignALostNumber pauses a server between the write of the machine
 // and the second write of the bucket, while another server assigns the number.
 func TestAPausedServerDoesNotAssignALostNumber(t *testing.T) {
-	clock, s := faketime.New(start), memstore.New(nil)
+	clock, s := firntest.NewClock(start), memstore.New(nil)
 	faulty := storetest.NewFaulty(s)
 	slow, other := desk{open(t, faulty, clock), t}, desk{open(t, s, clock), t}
 	other.gives(stable("kept"), 1, fiveMinutes, 0)
@@ -39,7 +39,7 @@ func TestAPausedServerDoesNotAssignALostNumber(t *testing.T) {
 }
 
 func TestAReturnedStampIsRecent(t *testing.T) {
-	clock := faketime.New(start)
+	clock := firntest.NewClock(start)
 	faulty := storetest.NewFaulty(memstore.New(nil))
 	d := desk{open(t, faulty, clock), t}
 	faulty.Script = before(2, func() { clock.Pass(6 * time.Minute) })
@@ -51,7 +51,7 @@ func TestAReturnedStampIsRecent(t *testing.T) {
 // TestRevertKeepsANewAssignment lets an instance request a number from another server during
 // its Revert.
 func TestRevertKeepsANewAssignment(t *testing.T) {
-	clock, s := faketime.New(start), memstore.New(nil)
+	clock, s := firntest.NewClock(start), memstore.New(nil)
 	faulty := storetest.NewFaulty(s)
 	one, two := desk{open(t, faulty, clock), t}, desk{open(t, s, clock), t}
 	one.gives(instance("a"), 10, fiveMinutes, 0)

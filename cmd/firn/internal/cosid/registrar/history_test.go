@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 var (
@@ -72,7 +72,7 @@ type member struct {
 type history struct {
 	t       testing.TB
 	random  *rand.Rand
-	clock   *faketime.Time
+	clock   *firntest.Clock
 	inner   *memstore.Store
 	servers []*server
 	members []*member
@@ -83,7 +83,7 @@ type history struct {
 }
 
 func newHistory(t testing.TB, seed uint64) *history {
-	h := &history{t: t, random: rand.New(rand.NewPCG(seed, 7)), clock: faketime.New(start), calls: map[string]int{}}
+	h := &history{t: t, random: rand.New(rand.NewPCG(seed, 7)), clock: firntest.NewClock(start), calls: map[string]int{}}
 	h.inner = memstore.New(h.random.Int64)
 	for range 4 {
 		faulty := storetest.NewFaulty(h.inner)

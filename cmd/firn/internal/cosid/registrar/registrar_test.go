@@ -13,9 +13,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 const fiveMinutes = 300_000
@@ -81,7 +81,7 @@ func (d desk) reverts(of registrar.Instance, want error) {
 }
 
 func TestAnInstanceGetsItsOwnThenAReturnedThenAnUnusedThenASilentNumber(t *testing.T) {
-	clock := faketime.New(start)
+	clock := firntest.NewClock(start)
 	d := desk{open(t, memstore.New(nil), clock), t}
 	a, b, c, e := instance("a"), instance("b"), instance("c"), instance("e")
 	d.gives(a, 2, fiveMinutes, 0)
@@ -105,7 +105,7 @@ func TestAnInstanceGetsItsOwnThenAReturnedThenAnUnusedThenASilentNumber(t *testi
 }
 
 func TestAStableInstanceKeepsItsNumber(t *testing.T) {
-	clock := faketime.New(start)
+	clock := firntest.NewClock(start)
 	d := desk{open(t, memstore.New(nil), clock), t}
 	d.gives(stable("db-0"), 1, fiveMinutes, 0)
 	d.gives(instance("forever"), 1, registrar.Forever, 1)
@@ -125,14 +125,14 @@ func TestANumberThatNoBucketListsIsReclaimedWhenNumbersRunOut(t *testing.T) {
 	if _, err := s.CompareAndSwap(ctx, "firn/cosid:shop/machine/00000001", 0, orphan); err != nil {
 		t.Fatal(err)
 	}
-	d := desk{open(t, s, faketime.New(start)), t}
+	d := desk{open(t, s, firntest.NewClock(start)), t}
 	d.gives(stable("b"), 1, registrar.Forever, 0)
 	d.gives(stable("c"), 1, registrar.Forever, 1)
 	d.refuses(stable("d"), 1, registrar.Forever, registrar.ErrOverflow)
 }
 
 func TestAnInstanceThatNeverLosesItsNumberNeverTakesAnothers(t *testing.T) {
-	clock := faketime.New(start)
+	clock := firntest.NewClock(start)
 	d := desk{open(t, memstore.New(nil), clock), t}
 	d.gives(instance("a"), 1, fiveMinutes, 0)
 	d.gives(instance("b"), 1, fiveMinutes, 1)
@@ -143,7 +143,7 @@ func TestAnInstanceThatNeverLosesItsNumberNeverTakesAnothers(t *testing.T) {
 }
 
 func TestTheLongerSafeGuardTimeCounts(t *testing.T) {
-	clock := faketime.New(start)
+	clock := firntest.NewClock(start)
 	d := desk{open(t, memstore.New(nil), clock), t}
 	d.gives(instance("a"), 1, fiveMinutes, 0)
 	d.gives(instance("b"), 1, 60_000, 1)
@@ -154,7 +154,7 @@ func TestTheLongerSafeGuardTimeCounts(t *testing.T) {
 }
 
 func TestStampsNeverDecrease(t *testing.T) {
-	clock := faketime.New(start)
+	clock := firntest.NewClock(start)
 	d := desk{open(t, memstore.New(nil), clock), t}
 	first := d.gives(instance("a"), 10, fiveMinutes, 0)
 	if first.Stamp != start.UnixMilli() {
@@ -172,7 +172,7 @@ func TestStampsNeverDecrease(t *testing.T) {
 }
 
 func TestServersShareTheirState(t *testing.T) {
-	clock, s := faketime.New(start), memstore.New(nil)
+	clock, s := firntest.NewClock(start), memstore.New(nil)
 	one, two := desk{open(t, s, clock), t}, desk{open(t, s, clock), t}
 	one.gives(instance("a"), 10, fiveMinutes, 0)
 	two.gives(instance("a"), 10, fiveMinutes, 0)
@@ -184,7 +184,7 @@ func TestServersShareTheirState(t *testing.T) {
 }
 
 func TestANumberAboveTheRequestedBitsIsAnOverflow(t *testing.T) {
-	d := desk{open(t, memstore.New(nil), faketime.New(start)), t}
+	d := desk{open(t, memstore.New(nil), firntest.NewClock(start)), t}
 	for i := range 3 {
 		d.gives(instance(fmt.Sprint(i)), 4, fiveMinutes, i)
 	}
@@ -193,13 +193,13 @@ func TestANumberAboveTheRequestedBitsIsAnOverflow(t *testing.T) {
 }
 
 func TestNamespacesAreIndependent(t *testing.T) {
-	d := desk{open(t, memstore.New(nil), faketime.New(start)), t}
+	d := desk{open(t, memstore.New(nil), firntest.NewClock(start)), t}
 	d.gives(instance("a"), 10, fiveMinutes, 0)
 	d.gives(registrar.Instance{Namespace: "shop2", Name: "b"}, 10, fiveMinutes, 0)
 }
 
 func TestMaxMachinesLimitsTheNumbersInUse(t *testing.T) {
-	r, err := registrar.New(registrar.Config{Store: memstore.New(nil), Time: faketime.New(start), MaxMachines: 2})
+	r, err := registrar.New(registrar.Config{Store: memstore.New(nil), Time: firntest.NewClock(start), MaxMachines: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestMaxMachinesLimitsTheNumbersInUse(t *testing.T) {
 // TestInstancesThatAreGoneAreDropped lets containers come and go whose names hash to two
 // buckets: some return their number, some fall silent.
 func TestInstancesThatAreGoneAreDropped(t *testing.T) {
-	clock, s := faketime.New(start), memstore.New(nil)
+	clock, s := firntest.NewClock(start), memstore.New(nil)
 	r := open(t, s, clock)
 	names := namesIn(2, 300)
 	for i, name := range names {
@@ -254,7 +254,7 @@ func namesIn(buckets uint64, count int) []string {
 }
 
 func TestBadInputIsRefused(t *testing.T) {
-	d := desk{open(t, memstore.New(nil), faketime.New(start)), t}
+	d := desk{open(t, memstore.New(nil), firntest.NewClock(start)), t}
 	for _, bits := range []int{-1, 0, 32} {
 		d.refuses(instance("a"), bits, fiveMinutes, firn.ErrRange)
 	}
@@ -275,7 +275,7 @@ func TestForeignContentIsRefused(t *testing.T) {
 		if _, err := s.CompareAndSwap(ctx, key, 0, []byte(value)); err != nil {
 			t.Fatal(err)
 		}
-		d := desk{open(t, s, faketime.New(start)), t}
+		d := desk{open(t, s, firntest.NewClock(start)), t}
 		d.refuses(instance("a"), 10, fiveMinutes, store.ErrForeign)
 	}
 }
@@ -289,7 +289,7 @@ type clocked struct {
 func (c clocked) Now(context.Context) (time.Time, error) { return c.at(), nil }
 
 func TestTheStoresClockIsUsed(t *testing.T) {
-	clock := faketime.New(start)
+	clock := firntest.NewClock(start)
 	offset := 5 * time.Second
 	d := desk{open(t, clocked{memstore.New(nil), func() time.Time { return clock.Wall().Add(offset) }}, clock), t}
 	if got := d.gives(instance("a"), 10, fiveMinutes, 0); got.Stamp != start.Add(offset).UnixMilli() {

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // unconfirmed confirms the first few writes of keys that contain part; later ones are applied
@@ -30,7 +30,7 @@ func unconfirmed(part string, confirmed int) func(storetest.Call) storetest.Outc
 func TestANumberIsAssignedOnlyOnceTheStoreHasConfirmedIt(t *testing.T) {
 	for _, part := range []string{"", "/machine/", "/instance/"} {
 		for confirmed := range 2 {
-			clock := faketime.New(start)
+			clock := firntest.NewClock(start)
 			faulty := storetest.NewFaulty(memstore.New(nil))
 			d := desk{open(t, faulty, clock), t}
 			faulty.Script = unconfirmed(part, min(confirmed, strings.Count(part, "instance"))) // a bucket is written twice
@@ -54,7 +54,7 @@ func TestANumberIsAssignedOnlyOnceTheStoreHasConfirmedIt(t *testing.T) {
 // A bucket may drop an instance in a write that the store is about to lose. That must not free
 // the instance's number.
 func TestAnUnconfirmedBucketFreesNoNumber(t *testing.T) {
-	clock, s := faketime.New(start), memstore.New(nil)
+	clock, s := firntest.NewClock(start), memstore.New(nil)
 	faulty := storetest.NewFaulty(s)
 	d := desk{open(t, faulty, clock), t}
 	d.gives(stable("kept"), 1, registrar.Forever, 0)
@@ -94,7 +94,7 @@ func bucketOf(t *testing.T, s *memstore.Store, instance string) store.Entry {
 
 func TestANumberIsReturnedByAConfirmedWrite(t *testing.T) {
 	for _, part := range []string{"/machine/", "/instance/"} {
-		clock := faketime.New(start)
+		clock := firntest.NewClock(start)
 		faulty := storetest.NewFaulty(memstore.New(nil))
 		d := desk{open(t, faulty, clock), t}
 		d.gives(instance("a"), 10, fiveMinutes, 0)

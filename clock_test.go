@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // noon is well within the default layout.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func newFakeTime() *faketime.Time { return faketime.New(noon) }
+func newClock() *firntest.Clock { return firntest.NewClock(noon) }
 
 func mustLayout(text string) firn.Layout {
 	l, err := firn.ParseLayout(text)
@@ -27,9 +27,9 @@ var seconds = mustLayout("41/0/6/3,unit=1s")
 
 // onLease returns a generator of worker 5 on a wall clock that shows tick now. It has issued
 // the first id of that tick, and its grant ends more ticks later.
-func onLease(t *testing.T, chain string, more firn.Tick, switchTo func(context.Context, firn.Tick) (firn.Grant, error)) (g *firn.Generator, clock *faketime.Time, now firn.Tick) {
+func onLease(t *testing.T, chain string, more firn.Tick, switchTo func(context.Context, firn.Tick) (firn.Grant, error)) (g *firn.Generator, clock *firntest.Clock, now firn.Tick) {
 	t.Helper()
-	clock = newFakeTime()
+	clock = newClock()
 	now, err := seconds.Tick(noon)
 	if err != nil {
 		t.Fatal(err)

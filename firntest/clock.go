@@ -1,0 +1,139 @@
+// Package firntest helps to test programs that make ids: a [Clock] under the test's control plays clocks
+// that go back, jump, drift and stand still, in no time.
+package firntest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Clock is a firn.TimeSource that moves only when a test moves it, or when a caller sleeps: Sleep
+// returns at once, and time has passed. So nothing waits, and each run is the same. Use it as the Time of
+// a firn.Config, also of a lease. Its methods may be called concurrently.
+type Clock struct {
+	mu    sync.Mutex
+	mono  time.Duration
+	wall  time.Time
+	rate  float64
+	slept time.Duration
+	later []timer
+}
+
+// A timer is a call that AfterFunc has promised.
+type timer struct {
+	at time.Duration
+	do func()
+}
+
+// NewClock returns a clock whose wall clock starts at the given time.
+func NewClock(at time.Time) *Clock { return &Clock{wall: at, rate: 1} }
+
+// Wall returns the wall clock's time.
+func (c *Clock) Wall() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wall
+}
+
+// Monotonic returns the monotonic reading, which began at 0 and never goes back.
+func (c *Clock) Monotonic() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mono
+}
+
+// Pass lets d pass on both clocks, and then makes the calls of AfterFunc that are due.
+func (c *Clock) Pass(d time.Duration) {
+	c.mu.Lock()
+	c.mono += d
+	c.wall = c.wall.Add(c.shown(d))
+	var due []func()
+	c.later = slices.DeleteFunc(c.later, func(t timer) bool {
+		if t.at <= c.mono {
+			due = append(due, t.do)
+		}
+		return t.at <= c.mono
+	})
+	c.mu.Unlock()
+	for _, do := range due {
+		do()
+	}
+}
+
+// shown returns how far the wall clock moves while d passes.
+func (c *Clock) shown(d time.Duration) time.Duration {
+	if c.rate == 1 { // exact, however long
+		return d
+	}
+	return time.Duration(c.rate * float64(d))
+}
+
+// Step moves only the wall clock, forward or back.
+func (c *Clock) Step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = c.wall.Add(d)
+}
+
+// Set sets only the wall clock.
+func (c *Clock) Set(wall time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = wall
+}
+
+// Rate makes the wall clock run at a rate from now on: 1 is right, 1.0005 drifts ahead, and at 0 it stands
+// still. The monotonic clock always runs at 1.
+func (c *Clock) Rate(rate float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rate = rate
+}
+
+// Sleep lets d pass at once, unless ctx has ended.
+func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.slept += d
+	c.mu.Unlock()
+	c.Pass(d)
+	return nil
+}
+
+// Slept returns how long callers of Sleep have slept in total.
+func (c *Clock) Slept() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slept
+}
+
+// AfterFunc has do called once d has passed, by the call of Pass or Sleep that lets it pass.
+func (c *Clock) AfterFunc(d time.Duration, do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.later = append(c.later, timer{c.mono + d, do})
+}
+
+// Timers returns how many calls AfterFunc has promised that are not due.
+func (c *Clock) Timers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.later)
+}
+
+// Idle waits, without moving the clock, until the test has let d pass: background work waits so, such as a
+// lease between two looks at its slot, for which no caller waits.
+func (c *Clock) Idle(ctx context.Context, d time.Duration) error {
+	done := make(chan struct{})
+	c.AfterFunc(d, func() { close(done) })
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,128 @@
+package firntest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
+)
+
+var (
+	_ firn.TimeSource = (*firntest.Clock)(nil)
+
+	noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+)
+
+func TestOnlyTheWallClockStepsDriftsAndStandsStill(t *testing.T) {
+	c := firntest.NewClock(noon)
+	for _, s := range []struct {
+		what       string
+		do         func()
+		wall, mono time.Duration // since the beginning
+	}{
+		{"nothing", func() {}, 0, 0},
+		{"a minute passes", func() { c.Pass(time.Minute) }, time.Minute, time.Minute},
+		{"an hour back", func() { c.Step(-time.Hour) }, -59 * time.Minute, time.Minute},
+		{"forward", func() { c.Step(2 * time.Hour) }, 61 * time.Minute, time.Minute},
+		{"set", func() { c.Set(noon.Add(time.Hour)) }, time.Hour, time.Minute},
+		{"it stands still", func() { c.Rate(0); c.Pass(time.Minute) }, time.Hour, 2 * time.Minute},
+		{"it is half as fast", func() { c.Rate(0.5); c.Pass(time.Minute) }, time.Hour + 30*time.Second, 3 * time.Minute},
+		{"it is right again", func() { c.Rate(1); c.Pass(time.Nanosecond) }, time.Hour + 30*time.Second + 1, 3*time.Minute + 1},
+		{"a sleep", func() { _ = c.Sleep(context.Background(), time.Second) }, time.Hour + 31*time.Second + 1, 3*time.Minute + time.Second + 1},
+	} {
+		s.do()
+		if wall, mono := c.Wall().Sub(noon), c.Monotonic(); wall != s.wall || mono != s.mono {
+			t.Errorf("%s: wall %v, monotonic %v; want %v and %v", s.what, wall, mono, s.wall, s.mono)
+		}
+	}
+	if c.Slept() != time.Second {
+		t.Errorf("slept %v", c.Slept())
+	}
+}
+
+func TestASleepEndsWithItsContext(t *testing.T) {
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	c := firntest.NewClock(noon)
+	if err := c.Sleep(ctx, time.Second); err != gone || c.Monotonic() != 0 || c.Slept() != 0 { //nolint:errorlint // the cause itself is promised
+		t.Errorf("%v, %v have passed", err, c.Monotonic())
+	}
+	if err := c.Idle(ctx, time.Second); err != gone { //nolint:errorlint // the cause itself is promised
+		t.Error(err)
+	}
+}
+
+func TestACallIsMadeOnceItsTimeHasPassed(t *testing.T) {
+	c := firntest.NewClock(noon)
+	var made []string
+	c.AfterFunc(2*time.Second, func() {
+		made = append(made, "second")
+		c.AfterFunc(time.Second, func() { made = append(made, "third") })
+	})
+	c.AfterFunc(time.Second, func() { made = append(made, "first") })
+	c.Step(time.Hour) // moves no timer
+	c.Pass(time.Second - 1)
+	if len(made) != 0 || c.Timers() != 2 {
+		t.Errorf("too early: %v, %d left", made, c.Timers())
+	}
+	c.Pass(1)
+	if len(made) != 1 || c.Timers() != 1 {
+		t.Errorf("after a second: %v, %d left", made, c.Timers())
+	}
+	_ = c.Sleep(t.Context(), time.Second)
+	c.Pass(time.Second)
+	if len(made) != 3 || made[2] != "third" || c.Timers() != 0 {
+		t.Errorf("after three: %v, %d left", made, c.Timers())
+	}
+}
+
+func TestBackgroundWorkWaitsForTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, looks := firntest.NewClock(noon), 0
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for c.Idle(ctx, 3*time.Second) == nil {
+				looks++
+			}
+			looks = -1
+		}()
+		for want, pass := range []time.Duration{0, 3 * time.Second, 3 * time.Second} {
+			c.Pass(pass)
+			if synctest.Wait(); looks != want || c.Monotonic() != time.Duration(want)*3*time.Second {
+				t.Errorf("%d looks, want %d; %v have passed", looks, want, c.Monotonic())
+			}
+		}
+		cancel()
+		if synctest.Wait(); looks != -1 {
+			t.Error("it waits on after its end")
+		}
+	})
+}
+
+// The race detector sees the rest.
+func TestManyMayUseOneClock(t *testing.T) {
+	c := firntest.NewClock(noon)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				c.AfterFunc(time.Millisecond, func() {})
+				_ = c.Sleep(t.Context(), time.Millisecond)
+				c.Step(time.Millisecond)
+				c.Rate(1)
+				c.Wall()
+				c.Slept()
+			}
+		})
+	}
+	all.Wait()
+	if c.Monotonic() != 800*time.Millisecond || c.Wall() != noon.Add(1600*time.Millisecond) || c.Timers() != 0 {
+		t.Errorf("%v have passed, the wall clock shows %v, %d timers are left", c.Monotonic(), c.Wall(), c.Timers())
+	}
+}

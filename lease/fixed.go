@@ -1,0 +1,204 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
+)
+
+// Fixed returns a [Source] of a worker number that only this process has, and of spares, which only it has
+// too: the policy switch uses those when the clock goes back. It takes the first of all its numbers whose
+// earlier ids all lie before the clock's time. If there is none, or the clock is before the start of the
+// process, the next policy serves the call.
+//
+// Fixed has no store, so nothing outlives the process. A restart repeats no id under the conditions of
+// [firn.New], where the clock is that of all processes that had any of these numbers. A Virtual clock
+// without a bound, or with From, breaks them. So does a restart while the clock is still back: the new
+// process cannot know what the old one has issued ahead of the clock. Close of the old one knows it, and
+// says until when no process may start. A crash does not: where that may happen, use a store ([Open]).
+//
+// Give each process, and each of its leases, a source of its own. A source can be kept again after Close,
+// and then knows what it has issued.
+func Fixed(worker int64, spares ...int64) Source {
+	numbers := append([]int64{worker}, spares...)
+	return &fixed{numbers: numbers, next: func(context.Context) ([]int64, error) { return numbers, nil }}
+}
+
+// FixedFunc is [Fixed] for a number that a function returns: an ordinal, or a new row of a table. The
+// policy switch calls it again for another number; if it returns the one in use, the next policy serves
+// the call. Its context is that of [Keep] or of the call for an id, and ends after 10 seconds at a switch.
+// It may be called concurrently.
+func FixedFunc(next func(ctx context.Context) (int64, error)) Source {
+	return &fixed{next: func(ctx context.Context) ([]int64, error) {
+		number, err := next(ctx)
+		return []int64{number}, err
+	}}
+}
+
+// A fixed source grants a number for ever, and again only above its earlier ids.
+//
+// No two grants allow the same tick of a number. Within this process a number is granted from a tick above
+// all its earlier grants, once these were released. All grants of this process begin above floor, and all
+// ids of earlier processes lie at or below it, under the conditions of Fixed: that is what the first ask
+// promises. Spares need the floor as well: an earlier process may have used them too.
+type fixed struct {
+	numbers []int64 // nil: those of a function
+	next    func(ctx context.Context) ([]int64, error)
+
+	mu     sync.Mutex // guards all below
+	layout firn.Layout
+	begun  bool
+	floor  firn.Tick
+	used   map[int64]use
+}
+
+// A use is the latest grant of a number.
+type use struct {
+	after firn.Tick // identifies the grant
+	last  firn.Tick // the last tick that ids may carry; endless while it is held
+}
+
+// fit implements [checked].
+func (f *fixed) fit(cfg Config) error {
+	f.mu.Lock()
+	f.layout = cfg.Generator.Layout
+	f.mu.Unlock()
+	if f.numbers == nil {
+		return nil
+	}
+	if err := checkNumbers(f.numbers, cfg.Generator.Layout); err != nil {
+		return err
+	}
+	switch other := len(f.numbers) > 1; {
+	case !other && switches(cfg.Generator.Rollback):
+		return errNoOther
+	case other && !switches(cfg.Generator.Rollback):
+		return config.In("Rollback", firn.NewSyntaxError("rollback", cfg.Generator.Rollback.String(), "only the policy switch uses spares: add switch, or leave out the spares"))
+	}
+	return nil
+}
+
+// checkNumbers checks a worker and its spares.
+func checkNumbers(numbers []int64, l firn.Layout) error {
+	for i, n := range numbers {
+		what, field := "spare", "Spares"
+		if i == 0 {
+			what, field = "worker", "Pinned"
+		}
+		if err := config.Check(what, n, 0, l.MaxWorker(), "layout "+l.Bits()); err != nil {
+			return config.In(field, err)
+		}
+		switch at := slices.Index(numbers[:i], n); {
+		case at == 0:
+			return config.In(field, firn.NewSyntaxError(what, fmt.Sprint(n), "that is the worker itself: name other numbers"))
+		case at > 0:
+			return config.In(field, firn.NewSyntaxError(what, fmt.Sprint(n), "it is named twice: name each once"))
+		}
+	}
+	return nil
+}
+
+// Acquire implements [Source]. The error matches [ErrFull] if no number is free.
+func (f *fixed) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	numbers, err := f.next(ctx) // without the lock: a function may take long
+	if err != nil {
+		return firn.Grant{}, fmt.Errorf("lease: the number of a worker: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	from := ask.From
+	switch {
+	case !f.begun:
+		f.begun, f.floor, f.used = true, max(ask.From-1, -1), map[int64]use{}
+	case f.holds():
+		from = min(ask.Now, ask.From) // a switch: the call must not have to wait for the lead
+	}
+	for _, n := range numbers {
+		if last := f.last(n); last < from {
+			f.used[n] = use{from - 1, endless}
+			return firn.Grant{Worker: n, After: from - 1, Through: endless}, nil
+		}
+	}
+	return firn.Grant{}, f.full(numbers, from)
+}
+
+func (f *fixed) holds() bool {
+	for _, u := range f.used {
+		if u.last == endless {
+			return true
+		}
+	}
+	return false
+}
+
+// last returns the last tick of which a number may have ids: endless while it is held.
+func (f *fixed) last(number int64) firn.Tick {
+	if u, ok := f.used[number]; ok {
+		return u.last
+	}
+	return f.floor
+}
+
+// full says why no number is free.
+func (f *fixed) full(numbers []int64, from firn.Tick) error {
+	why := make([]string, len(numbers))
+	for i, n := range numbers {
+		switch last := f.last(n); {
+		case last == endless:
+			why[i] = fmt.Sprintf("worker %d is held", n)
+		case last > f.floor:
+			why[i] = fmt.Sprintf("worker %d has ids up to %s", n, f.time(last))
+		default:
+			why[i] = fmt.Sprintf("an earlier process may have used worker %d until %s", n, f.time(last))
+		}
+	}
+	return fmt.Errorf("%w: no worker for the time %s: %s", ErrFull, f.time(from), strings.Join(why, ", "))
+}
+
+func (f *fixed) time(tick firn.Tick) string {
+	return f.layout.Time(tick).UTC().Format(time.RFC3339Nano)
+}
+
+// Renew implements [Source]: a grant needs no renewal.
+func (f *fixed) Renew(_ context.Context, held firn.Grant, _ Ask) (firn.Grant, error) {
+	return held, nil
+}
+
+// Look implements [Source]: nobody takes the number.
+func (f *fixed) Look(context.Context, firn.Grant) error { return nil }
+
+// Release implements [Source].
+func (f *fixed) Release(_ context.Context, held firn.Grant, last firn.Tick) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if u := f.used[held.Worker]; u.last == endless && u.after == held.After {
+		f.used[held.Worker] = use{held.After, max(last, held.After)}
+	}
+	return nil
+}
+
+// ended returns an error if ids of this process lie at or above the tick from which a process that starts
+// now would issue its own. Nothing else can tell that process.
+func (f *fixed) ended(from firn.Tick) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	latest, number := firn.Tick(-1), int64(0)
+	for n, u := range f.used {
+		if u.last < endless && u.last > latest {
+			latest, number = u.last, n
+		}
+	}
+	if latest < from {
+		return nil
+	}
+	return fmt.Errorf("lease: worker %d has ids up to %s, ahead of the clock: start no process with its numbers before the clock has passed that, or it repeats them (over a store it would not)",
+		number, f.time(latest))
+}
+
+const endless = firn.Tick(firn.MaxID)
