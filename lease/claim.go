@@ -15,17 +15,39 @@ import (
 // pick returns the slot to claim. For a pinned worker it may wait.
 func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	if s.cfg.Pinned != nil {
-		slot := pool.slot(s.cfg.Generator.Datacenter, *s.cfg.Pinned)
-		if s.rules.idle(slot, ask.Now) || s.cfg.PinnedAhead {
-			return slot, nil
-		}
-		return slot, s.waitFor(ctx, slot)
+		return s.pickPinned(ctx, pool, ask)
 	}
 	slot, ok := s.rules.choose(pool, s.cfg.Generator.Datacenter, ask.Now, s.cfg.Generator.Random)
 	if !ok {
 		return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: s.rules.nextIdle(pool, s.cfg.Generator.Datacenter)}
 	}
 	return slot, nil
+}
+
+// pickPinned returns the slot of the pinned worker or else the first idle one of its spares. A holder that
+// wants another worker does not wait, if it has spares: the next policy may serve its callers at once.
+func (s *Slots) pickPinned(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
+	pinned := pool.slot(s.cfg.Generator.Datacenter, *s.cfg.Pinned)
+	next := s.rules.idleAt(pinned)
+	if s.rules.idle(pinned, ask.Now) {
+		return pinned, nil
+	}
+	for _, spare := range s.cfg.Spares {
+		slot := pool.slot(s.cfg.Generator.Datacenter, spare)
+		if s.rules.idle(slot, ask.Now) {
+			return slot, nil
+		}
+		if at := s.rules.idleAt(slot); at.Before(next) {
+			next = at
+		}
+	}
+	switch {
+	case len(s.cfg.Spares) > 0 && s.holds():
+		return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: int64(1 + len(s.cfg.Spares)), Next: next}
+	case s.cfg.PinnedAhead:
+		return pinned, nil
+	}
+	return pinned, s.waitFor(ctx, pinned)
 }
 
 // A process that waits for a pinned worker reads its slot at random intervals between these, so that

@@ -89,7 +89,7 @@ func checkNumbers(numbers []int64, l firn.Layout) error {
 	for i, n := range numbers {
 		what, field := "spare", "Spares"
 		if i == 0 {
-			what, field = "worker", "Pinned"
+			what, field = "worker", "Pinned" // in the settings of a pool
 		}
 		if err := config.Check(what, n, 0, l.MaxWorker(), "layout "+l.Bits()); err != nil {
 			return config.In(field, err)

@@ -162,6 +162,13 @@ func (s *Slots) holding(held firn.Grant) (holding, error) {
 	return h, nil
 }
 
+// holds reports whether this process has a worker, perhaps one that it has lost or is about to leave.
+func (s *Slots) holds() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.held) > 0
+}
+
 // change updates a holding, if it is still held.
 func (s *Slots) change(of holding, to func(*holding)) {
 	s.mu.Lock()

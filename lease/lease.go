@@ -68,13 +68,17 @@ type Config struct {
 	// It needs a store with a clock. Zero: no such wait.
 	Strict time.Duration
 
-	// Pinned, if set, is the only worker that may be taken.
+	// Pinned, if set, is the only worker that may be taken, beside Spares.
 	Pinned *int64
+	// Spares are workers to take while Pinned, and those before in the list, are held: at the start, after a
+	// loss, and for the policy switch. No other process needs to leave them alone, but if others take
+	// them, they are missing. They need Pinned.
+	Spares []int64
 	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a crash, and
 	// issues times above the fence, ahead of the clock. The previous holder must have ended: otherwise,
 	// if the store forgets this claim, both issue equal ids until they look. Without PinnedAhead,
-	// Acquire reads the slot every 1 to 2 seconds until it is free, as long as its context lasts. Not
-	// allowed in a strict pool.
+	// Acquire reads the slot every 1 to 2 seconds until it is free, as long as its context lasts, unless
+	// a spare is. Not allowed in a strict pool.
 	PinnedAhead bool
 
 	// Host and PID are recorded for operators only. Default: those of this process.

@@ -94,16 +94,20 @@ func newSlots(cfg Config) (*Slots, error) {
 
 // check returns every invalid setting. Defaults are already filled in.
 func (cfg *Config) check() error {
-	var pinned int64
+	var numbers []int64
 	if cfg.Pinned != nil {
-		pinned = *cfg.Pinned
+		numbers = append([]int64{*cfg.Pinned}, cfg.Spares...)
 	}
 	errs := []error{
 		config.In("Pool", store.CheckName("pool", cfg.Pool)),
-		checkSlot(cfg.Generator.Layout, cfg.Generator.Datacenter, pinned),
+		checkSlot(cfg.Generator.Layout, cfg.Generator.Datacenter, 0),
+		checkNumbers(numbers, cfg.Generator.Layout),
 		config.Check("look", cfg.Look, minLook, maxWindow, ""),
 		config.Check("tolerance", cfg.Tolerance, 1, maxWindow, ""),
 		config.In("Strict", config.Check("strict wait", cfg.Strict, 0, maxStrict, "")),
+	}
+	if cfg.Pinned == nil && len(cfg.Spares) > 0 {
+		errs = append(errs, config.In("Spares", firn.NewSyntaxError("list of spares", fmt.Sprint(cfg.Spares), "spares are for a fixed worker: name that too")))
 	}
 	if _, ok := cfg.Store.(store.Clock); cfg.Strict > 0 && cfg.Store != nil && !ok {
 		errs = append(errs, firn.NewSyntaxError("strict wait", cfg.Strict.String(),
@@ -126,7 +130,7 @@ func (s *Slots) fit(cfg Config) error {
 	switch {
 	case g.Layout != s.cfg.Generator.Layout:
 		return firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Generator.Layout.String()+": give both the same")
-	case s.cfg.Pinned != nil && switches(cfg.Generator.Rollback):
+	case s.cfg.Pinned != nil && len(s.cfg.Spares) == 0 && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
 		return config.In("Rollback", firn.NewSyntaxError("rollback", "switch",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 
@@ -164,7 +163,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 		if p.regime == Reasserted && strings.Contains(g.Rollback.String(), "ahead") {
 			g.Rollback = nil
 		}
-		if p.strict > 0 && slices.Contains(g.Rollback, firn.SwitchWorker()) {
+		if p.strict > 0 && switches(g.Rollback) {
 			g.Rollback = nil
 		}
 		for _, policy := range g.Rollback {
@@ -194,7 +193,14 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	if worker := int64(f.m.id); worker <= p.layout.MaxWorker() && r.IntN(8) == 0 {
 		f.pinned = &worker // no other process gets this number
 	}
-	if f.pinned != nil && r.IntN(2) == 0 && !w.quiet && !slices.Contains(g.Rollback, firn.SwitchWorker()) {
+	if f.pinned != nil && r.IntN(2) == 0 && !w.quiet {
+		for n := range p.layout.MaxWorker() + 1 { // others take these too
+			if n != *f.pinned && r.IntN(2) == 0 {
+				c.Spares = append(c.Spares, n)
+			}
+		}
+	}
+	if f.pinned != nil && (len(c.Spares) > 0 || r.IntN(2) == 0 && !w.quiet && !switches(g.Rollback)) {
 		c.Pinned, l.pinned = f.pinned, true
 		c.PinnedAhead = r.IntN(2) == 0 && p.regime != Reasserted && p.strict == 0 // it takes over
 	}

@@ -78,7 +78,7 @@ func (c *config) String() string {
 	g := &c.Generator
 	pinned := ""
 	if c.Pinned != nil {
-		pinned = fmt.Sprintf(", pinned to worker %d, ahead: %v", *c.Pinned, c.PinnedAhead)
+		pinned = fmt.Sprintf(", pinned to worker %d, spares %v, ahead: %v", *c.Pinned, c.Spares, c.PinnedAhead)
 	}
 	return fmt.Sprintf("clock %v, rollback [%v], ahead %v, lag %v, start %v%s", g.Clock, g.Rollback, g.Ahead, g.Lag, g.Start, pinned)
 }

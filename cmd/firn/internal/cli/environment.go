@@ -117,6 +117,8 @@ func allowedValues(f *pflag.Flag) (kind, allowed, example string) {
 		return "number of processes", fmt.Sprintf("1 to %d are allowed", maxProcesses), "4"
 	case "duration":
 		return "duration", "up to 1h", "30s"
+	case "spares":
+		return "list of workers", "numbers with commas between them are allowed", "507,1007"
 	}
 	if found := flagged(f.Name); len(found) > 0 {
 		s := found[0]

@@ -38,6 +38,8 @@ func addSettings(flags *pflag.FlagSet, n *settings.Namespace, of []settings.Sett
 			flags.DurationVar((*time.Duration)(into), s.Flag, 0, help)
 		case **int64:
 			flags.Var(optional{into}, s.Flag, help)
+		case *[]int64:
+			flags.Var(numbered{into}, s.Flag, help)
 		case *[]string:
 			flags.Var(listed{into}, s.Flag, help)
 		}
@@ -90,6 +92,31 @@ func (l listed) String() string {
 }
 
 func (listed) Type() string { return "string" }
+
+// A numbered flag is a list of numbers with commas between them.
+type numbered struct{ into *[]int64 }
+
+func (l numbered) Set(text string) error {
+	var all []int64
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(part), 0, 64)
+		if err != nil {
+			return err
+		}
+		all = append(all, n)
+	}
+	*l.into = all
+	return nil
+}
+
+func (l numbered) String() string {
+	if l.into == nil {
+		return ""
+	}
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*l.into), " ", ","), "[]")
+}
+
+func (numbered) Type() string { return "ints" }
 
 // flagged returns the settings with these flags.
 func flagged(names ...string) []settings.Setting {

@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -138,6 +139,8 @@ func set(t *testing.T, n *settings.Namespace, s settings.Setting, text string) {
 		*into = text
 	case *[]string:
 		*into = strings.Split(text, ", ")
+	case *[]int64:
+		err = json.Unmarshal([]byte(text), into) // written as in YAML
 	case **int64:
 		*into = new(int64)
 		**into, err = strconv.ParseInt(text, 10, 64)

@@ -40,7 +40,8 @@ type Pooled struct {
 	Start      string   `yaml:"start" flag:"start" default:"carry" allowed:"carry, zero, random" help:"where the sequence begins in a new tick: carry, zero or random"`
 	Window     Duration `yaml:"window" flag:"window" unset:"5m" is:"duration" allowed:"up to 720h" example:"5m" help:"how far ahead the fence is kept. Store outages of up to half of it, less 3s, cause no errors; with strict the minimum is 161s"`
 	Strict     Duration `yaml:"strict" flag:"strict" unset:"no wait" is:"duration" allowed:"up to 1440h, or 0 for no wait" example:"5m10s" help:"how long a claimed worker waits before use, so that ids stay unique even if the store loses data: at least the longest window in the pool plus 41s; the same for all processes of the pool; needs Redis, MySQL or PostgreSQL"`
-	Worker     *int64   `yaml:"worker" flag:"worker" config:"Pinned" unset:"the one idle longest" is:"worker number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"use only this worker"`
+	Worker     *int64   `yaml:"worker" flag:"worker" config:"Pinned" unset:"the one idle longest" is:"worker number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"use only this worker, and spares"`
+	Spares     []int64  `yaml:"spares" flag:"spares" unset:"none" is:"list of workers" allowed:"whole numbers from 0 to what the layout has" example:"[507, 1007]" help:"with worker: use these workers while it is held, in this order; the policy switch needs them then"`
 	Datacenter int64    `yaml:"datacenter" flag:"datacenter" default:"0" is:"datacenter number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"datacenter number, in layouts that have one"`
 }
 
@@ -59,7 +60,7 @@ func (n Namespace) Lease() (lease.Config, error) {
 
 func (n Namespace) lease(found Mistakes) lease.Config {
 	n = n.filled()
-	cfg := lease.Config{Pool: n.Pool, Pinned: n.Worker, Window: time.Duration(n.Window), Strict: time.Duration(n.Strict)}
+	cfg := lease.Config{Pool: n.Pool, Pinned: n.Worker, Spares: n.Spares, Window: time.Duration(n.Window), Strict: time.Duration(n.Strict)}
 	g := &cfg.Generator
 	g.Datacenter, g.Ahead, g.Lag = n.Datacenter, time.Duration(n.Ahead), time.Duration(n.Lag)
 	g.Layout = n.layout(found)
