@@ -104,7 +104,7 @@ command line overrides a configuration file, which overrides the environment.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(flagError(err)) })
-	root.AddCommand(newNext(), newDecode(), newVeil(), newUnveil(), newLayout(), newServe(), newWorkers(), newStore(), newDoctor(), newImport(), newBench(), newToken(), newEmit(), newVersion())
+	root.AddCommand(newNext(), newDecode(), newVeil(), newUnveil(), newLayout(), newServe(), newWorkers(), newStore(), newDoctor(), newImport(), newBench(), newRehearse(), newToken(), newEmit(), newVersion())
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
