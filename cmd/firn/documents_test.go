@@ -93,3 +93,14 @@ func TestTheExamplesOfTheRPCPageWork(t *testing.T) {
 		t.Errorf("examples that printed ids: %v", answered)
 	}
 }
+
+// TestTheRehearsalOfTheCommandLinePageIsReal runs its command and compares what it prints.
+func TestTheRehearsalOfTheCommandLinePageIsReal(t *testing.T) {
+	blocks := snippets(t, "docs/cli.md", "## Rehearsing a clock")
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	if out := newReader(t).types(blocks[0]); strings.TrimSpace(out) != strings.TrimSpace(blocks[1].text) {
+		t.Errorf("it prints\n%s\nthe page says\n%s", out, blocks[1].text)
+	}
+}
