@@ -98,7 +98,7 @@ func TestPresetsAreTheLayoutsOfTheirSystems(t *testing.T) {
 		"discord": "42/5/5/12 1ms 1420070400000", "instagram": "41/0/13/10 1ms 1314220021721",
 		"sonyflake": "39/0/16/8 10ms 1409529600000", "mastodon": "47/0/0/16 1ms 0",
 		"uid-generator": "28/0/22/13 1s 1463673600000", "ich": "41/0/10/12 1ms 1577836800000",
-		"js53": "41/0/5/7 1ms 1735689600000",
+		"js53": "41/0/5/7 1ms 1735689600000", "idworker": "41/5/5/12 1ms 1420041600000",
 	}
 	if len(firn.Presets()) != len(want) {
 		t.Errorf("%d presets", len(firn.Presets()))

@@ -44,7 +44,8 @@ var presets = func() []Preset {
 	twitter := preset(41, 0, 10, 12, time.Millisecond, ms(1288834974657))
 	return []Preset{
 		{"firn", DefaultLayout(), "the default: 1,024 workers"},
-		{"classic", preset(41, 5, 5, 12, time.Millisecond, ms(1286726400000)), "separate datacenter and worker"},
+		{"classic", preset(41, 5, 5, 12, time.Millisecond, ms(1286726400000)), "separate datacenter and worker, twepoch 1286726400000"},
+		{"idworker", preset(41, 5, 5, 12, time.Millisecond, ms(1420041600000)), "SnowflakeIdWorker.java, twepoch 1420041600000"},
 		{"twitter", twitter, "Twitter, X, bwmarrin with its epoch"},
 		{"leaf", twitter, "Meituan Leaf"},
 		{"discord", discord, "datacenter = worker, worker = process"},
