@@ -39,7 +39,10 @@ func newDecode() *cobra.Command {
 		Long: `decode shows the parts of ids. It detects the encoding; if several fit, it uses the
 first one that gives a time not far in the future, and lists the others. It recognizes
 UUIDs, ObjectIDs, serials of 32 digits and ids with a prefix. - reads ids from standard
-input, one per line.`,
+input, one per line.
+
+If no layout is given and the default one gives an implausible time, decode says so and
+lists the presets that give a plausible one.`,
 		Example: `  firn decode 1541815603606036480 --layout twitter
   firn decode 1414362783486840832 --layout classic --json
   firn next -n 3 | firn decode -
@@ -104,8 +107,12 @@ input, one per line.`,
 				if asJSON && thing {
 					return json.NewEncoder(out).Encode(t)
 				}
+				about := doubtful(r, layout, time.Now())
 				if asJSON {
-					return json.NewEncoder(out).Encode(r)
+					return json.NewEncoder(out).Encode(struct {
+						decode.Result
+						doubt
+					}{r, about})
 				}
 				if count++; count > 1 {
 					fmt.Fprintln(out)
@@ -114,9 +121,7 @@ input, one per line.`,
 					explainContents(out, text, t)
 				} else {
 					explain(out, text, layout, r)
-					if layout == firn.DefaultLayout() {
-						suggestLayouts(out, decode.Guesses(r.ID, layout, time.Now()))
-					}
+					about.print(out)
 				}
 				return nil
 			}
@@ -238,17 +243,6 @@ func explain(out io.Writer, text string, l firn.Layout, r decode.Result) {
 	line("read as", "%s", r.Encoding)
 	for _, other := range r.Others {
 		line("", "(as %s it would be %d: --format %s)", other.Encoding, other.ID, other.Encoding)
-	}
-}
-
-// suggestLayouts lists layouts for an id whose time is not plausible.
-func suggestLayouts(out io.Writer, guesses []decode.Guess) {
-	if len(guesses) == 0 {
-		return
-	}
-	fmt.Fprintf(out, "%-11s the time is implausible: does the id have another layout?\n", "hint")
-	for _, g := range guesses {
-		fmt.Fprintf(out, "%-11s %s with --layout %s (%s)\n", "", g.Time.Format(time.RFC3339), g.Preset.Name, g.Preset.Remark)
 	}
 }
 
