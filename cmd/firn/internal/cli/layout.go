@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type layoutInfo struct {
 	IDsPerSecond float64   `json:"ids_per_second"`
 	MaxID        firn.ID   `json:"max_id"`
 	Span         *idSpan   `json:"span,omitempty"`
+
+	Formula map[string]string `json:"formula,omitempty"` // by the names of the parts
 }
 
 // idSpan has the smallest and largest id of a moment or a span of time.
@@ -48,6 +51,7 @@ func newLayout() *cobra.Command {
 	var (
 		flags     layoutFlags
 		at, until string
+		formula   string
 		asJSON    bool
 	)
 	cmd := &cobra.Command{
@@ -55,11 +59,13 @@ func newLayout() *cobra.Command {
 		Short: "Show the limits of a layout, or list the presets",
 		Long: `layout shows the limits of a layout: its first and last time, its workers, its ids
 per second. --at prints the smallest and the largest id of a moment, --at and --until
-those of a span, for queries by time. Without LAYOUT it lists the presets.`,
+those of a span, for queries by time. --formula prints how to decode ids in SQL or
+JavaScript. Without LAYOUT it lists the presets.`,
 		Example: `  firn layout
   firn layout uid-generator
   firn layout 39/4/8/12 --unit 10ms --epoch 2026-01-01
-  firn layout firn --at 2026-11-20T22:15:03Z --until 2026-11-21T00:00:00Z`,
+  firn layout firn --at 2026-11-20T22:15:03Z --until 2026-11-21T00:00:00Z
+  firn layout twitter --formula postgres`,
 		Args: func(cmd *cobra.Command, args []string) error { return atMostOne(cmd, args, "LAYOUT") },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			named := len(args) == 1
@@ -69,7 +75,7 @@ those of a span, for queries by time. Without LAYOUT it lists the presets.`,
 			if named {
 				flags.set.Layout = args[0]
 			}
-			named = named || cmd.Flags().Changed("layout") || flags.set.Unit != "" || flags.set.Epoch != "" || at != "" || until != ""
+			named = named || cmd.Flags().Changed("layout") || flags.set.Unit != "" || flags.set.Epoch != "" || at != "" || until != "" || cmd.Flags().Changed("formula")
 			if !named {
 				return listPresets(cmd.OutOrStdout(), asJSON)
 			}
@@ -81,8 +87,22 @@ those of a span, for queries by time. Without LAYOUT it lists the presets.`,
 			if info.Span, err = span(l, at, until); err != nil {
 				return usage(err)
 			}
+			if cmd.Flags().Changed("formula") {
+				in, f, err := formulaOf(l, formula)
+				if err != nil {
+					return usage(err)
+				}
+				if !asJSON {
+					t, _ := moment(cmp.Or(at, "now")) // span has read it
+					in.print(cmd.OutOrStdout(), "Layout "+describe(l)+".", f, t)
+					return nil
+				}
+				info.Formula = f.byName()
+			}
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(info)
+				out := json.NewEncoder(cmd.OutOrStdout())
+				out.SetEscapeHTML(false) // formulas have & and >
+				return out.Encode(info)
 			}
 			showLayout(cmd.OutOrStdout(), l, info)
 			return nil
@@ -91,6 +111,7 @@ those of a span, for queries by time. Without LAYOUT it lists the presets.`,
 	flags.add(cmd)
 	cmd.Flags().StringVar(&at, "at", "", "show the smallest and largest id of this moment: RFC 3339, a date, Unix milliseconds, or now")
 	cmd.Flags().StringVar(&until, "until", "", "with --at: also the largest id before this moment")
+	cmd.Flags().StringVar(&formula, "formula", "", "print how to decode ids, and how to find ids by time, in "+list(languageNames(), "or"))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
