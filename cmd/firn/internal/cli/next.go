@@ -102,6 +102,9 @@ func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := refuseForgetful(flags.store, !cfg.Generator.From.IsZero()); err != nil {
+		return err
+	}
 	cfg.Store = s
 	l, err := lease.Open(ctx, cfg)
 	if err != nil {
@@ -113,6 +116,14 @@ func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func
 		err = errors.Join(err, l.Close(ctx))
 	}()
 	return do(l)
+}
+
+// refuseForgetful refuses a clock that begins at a time of its own over a store that forgets the fences of its ids.
+func refuseForgetful(url string, begins bool) error {
+	if begins && url == "memory:" {
+		return usage(errors.New("--clock-from (clock_from in a configuration) needs a store that keeps fences: over memory: each process would repeat the ids from that time on. Use file:FOLDER or another store, or leave it out"))
+	}
+	return nil
 }
 
 // hint adds the flags that help to an error about a pool.

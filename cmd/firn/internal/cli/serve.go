@@ -100,6 +100,13 @@ use and share one generator, which the flags configure.`,
 			case err != nil:
 				return err
 			}
+			begins := !base.Generator.From.IsZero()
+			for _, n := range cfg.Namespaces {
+				begins = begins || n.ClockFrom != ""
+			}
+			if err := refuseForgetful(flags.store, begins); err != nil {
+				return errors.Join(err, s.Close())
+			}
 			// Ports before workers: a server that cannot listen need not take a worker.
 			listeners, err := listen(ctx, onHTTP, onRESP)
 			if err != nil {

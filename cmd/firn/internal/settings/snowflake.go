@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ type Pooled struct {
 	Unit       string   `yaml:"unit" flag:"unit" unset:"the layout's" example:"1ms" help:"length of a tick, such as 1ms"`
 	Epoch      string   `yaml:"epoch" flag:"epoch" unset:"the layout's" example:"2025-01-01" help:"start of the first tick: RFC 3339, a date or Unix milliseconds"`
 	Clock      string   `yaml:"clock" flag:"clock" default:"steady" allowed:"steady, wall, virtual" help:"where time comes from: steady, wall or virtual"`
+	ClockFrom  string   `yaml:"clock_from" flag:"clock-from" config:"From" unset:"the present" is:"time" allowed:"RFC 3339, a date or Unix milliseconds" example:"2025-01-01" help:"with clock virtual: where its times begin, if the fence of the worker is not later; in Redis, MySQL and PostgreSQL not before the pool was created"`
 	Rollback   []string `yaml:"rollback" flag:"rollback" unset:"refuse" example:"[wait 500ms, history 2000, switch, refuse]" help:"with clock wall: what to do when the clock goes back, such as \"wait 500ms, history 2000, switch, refuse\""`
 	Ahead      Duration `yaml:"ahead" flag:"ahead" unset:"10ms with clock steady" is:"duration" allowed:"up to 8760h, or a negative one for not at all" example:"10ms" help:"how far ids may run ahead of the clock, without strict 10s at most; negative for not at all"`
 	Lag        Duration `yaml:"lag" flag:"lag" unset:"the clock is read for each id" is:"duration" allowed:"100us to 1s, or 0" example:"1ms" help:"how old a clock reading may be when it is used for an id, so that most ids need none; faster, but times in ids may lag by about so much, and longer if the process stands still"`
@@ -65,9 +67,30 @@ func (n Namespace) lease(found Mistakes) lease.Config {
 	g.Datacenter, g.Ahead, g.Lag = n.Datacenter, time.Duration(n.Ahead), time.Duration(n.Lag)
 	g.Layout = n.layout(found)
 	g.Clock, found["clock"] = firn.ParseClock(n.Clock)
+	g.From, found["clock_from"] = n.clockFrom(g.Layout)
 	g.Start, found["start"] = firn.ParseSequenceStart(n.Start)
 	g.Rollback, found["rollback"] = firn.ParseRollback(strings.Join(n.Rollback, ", "))
 	return cfg
+}
+
+// clockFrom returns where the virtual clock begins; the zero time if that is not set.
+func (n Namespace) clockFrom(l firn.Layout) (time.Time, error) {
+	if n.ClockFrom == "" {
+		return time.Time{}, nil
+	}
+	from, err := firn.ParseEpoch(n.ClockFrom)
+	var syntax *firn.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		syntax.What = "time"
+	case err == nil && n.Clock != firn.ClockVirtual.String():
+		err = firn.NewSyntaxError("clock", n.Clock, "only clock virtual begins at a time of its own: choose it, or leave out clock_from")
+	case err == nil:
+		if _, err = l.Tick(from); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return from, err
 }
 
 // layout returns the layout; the default one after a mistake.
