@@ -224,7 +224,11 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 		return nil, errors.Join(err, l.unused(ctx, l.grant))
 	}
 	log.Info("worker leased", "worker", l.grant.Worker, "fence", l.fenceTime(l.grant))
-	if first := g.Layout.Time(l.grant.After + 1); first.Sub(g.Time.Wall()) > time.Second {
+	first := g.Layout.Time(l.grant.After + 1)
+	if g.Clock == firn.ClockVirtual && g.From.After(first) {
+		first = g.From
+	}
+	if first.Sub(g.Time.Wall()) > time.Second {
 		log.Warn("ids carry times ahead of the clock until it has caught up", "from", first)
 	}
 	l.tellEnd()
