@@ -27,7 +27,8 @@ func preset(timeBits, datacenter, worker, sequence uint8, unit time.Duration, ep
 }
 
 // Presets returns all presets. The worker bits of the preset "ich" can be chosen: "ich:9"
-// gives 9 bits to the worker and the other 13 of 22 to the sequence.
+// gives 9 bits to the worker and the other 13 of 22 to the sequence. ICH.Snowflake had another
+// formula until 2021-11-25: "ich:12" reads its ids of 10 worker bits, "ich:13" those of 9.
 func Presets() []Preset { return slices.Clone(presets) }
 
 var presets = func() []Preset {
@@ -53,7 +54,7 @@ var presets = func() []Preset {
 		{"sonyflake", sonyflake, "sequence above worker"},
 		{"mastodon", preset(47, 0, 0, 16, time.Millisecond, ms(0)), "time and sequence only"},
 		{"uid-generator", preset(28, 0, 22, 13, time.Second, date(2016, 5, 20).Add(-8*time.Hour)), "Baidu's defaults"},
-		{"ich", ichLayout(10), "worker bits can be chosen: ich:9 has 9"},
+		{"ich", ichLayout(10), "ich:9 has 9 worker bits; ich:12 reads ids of the old formula"},
 		{"js53", preset(41, 0, 5, 7, time.Millisecond, defaultEpoch), "below 2^53: exact as a JavaScript number"},
 	}
 }()
