@@ -3,6 +3,7 @@ package applications_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -170,10 +171,10 @@ func (failing) Fill(context.Context, []firn.ID) (int, error) { return 0, firn.Er
 func TestWithoutAnIDNothingIsInserted(t *testing.T) {
 	db := database(t)
 	orders := NewOrders(db, failing{})
-	if _, err := orders.Add(t.Context(), "x"); err != firn.ErrFence {
+	if _, err := orders.Add(t.Context(), "x"); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("error %v", err)
 	}
-	if err := orders.AddAll(t.Context(), make([]Order, 2)); err != firn.ErrFence {
+	if err := orders.AddAll(t.Context(), make([]Order, 2)); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("error %v", err)
 	}
 	stored(t, db, "orders", 0)
