@@ -107,6 +107,11 @@ bench-outage: ## measure how long calls take at half load, and while store, conf
 	scripts/need-servers
 	go run ./bench/outage
 
+.PHONY: bench-keys
+bench-keys: ## insert a million rows with each kind of key into MariaDB and PostgreSQL: time, sizes, what was written (up to half an hour)
+	scripts/need-servers
+	go run ./bench/keys -rounds 3
+
 .PHONY: chaos
 chaos: build ## do real faults to processes over every real store for an hour (FOR each, STORES, SEED), and look for ids issued twice
 	scripts/need-servers

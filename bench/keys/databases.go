@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/firn-id/firn/bench/internal/program"
+)
+
+// memory is how many megabytes each server may use for pages. It is less than a table of a million rows has, as
+// in a database that has grown.
+const memory = 64
+
+// payload is the rest of a row.
+var payload = strings.Repeat("x", 100)
+
+// A database is a server that keys are inserted into.
+type database struct {
+	name    string
+	version string
+	program *program.Program
+	db      *sql.DB
+
+	types   map[form]string
+	bytes   string   // a literal of bytes, with %s for hexadecimal digits
+	figures []string // what query returns, in this order
+	settle  []string // statements after the inserts and before query
+	query   string   // sizes of the table, then figures that count from the server's start
+	counted int      // how many of the figures those are; their growth is the result
+}
+
+// column returns how a scheme's key is declared.
+func (d *database) column(k scheme) string { return d.types[k.form] }
+
+func (d *database) end() error { return errors.Join(d.db.Close(), d.program.End()) }
+
+// measure inserts rows into a new table.
+func (d *database) measure(ctx context.Context, s settings, k scheme) (result, error) {
+	sources, err := k.open(s.writers)
+	if err != nil {
+		return result{}, err
+	}
+	for _, statement := range []string{
+		`DROP TABLE IF EXISTS rows_`,
+		`CREATE TABLE rows_ (id ` + d.column(k) + ` PRIMARY KEY, customer BIGINT NOT NULL, payload VARCHAR(100) NOT NULL)`,
+		`CREATE INDEX customers ON rows_ (customer)`,
+	} {
+		if _, err := d.db.ExecContext(ctx, statement); err != nil {
+			return result{}, err
+		}
+	}
+	before, err := d.look(ctx)
+	if err != nil {
+		return result{}, err
+	}
+	started := time.Now()
+	ended := make(chan error, s.writers)
+	for w, next := range sources {
+		go func() { ended <- d.insert(ctx, s, k, w, next) }()
+	}
+	for range sources {
+		err = errors.Join(err, <-ended)
+	}
+	r := result{took: time.Since(started)}
+	if err != nil {
+		return r, err
+	}
+	for _, statement := range d.settle {
+		if _, err := d.db.ExecContext(ctx, statement); err != nil {
+			return r, err
+		}
+	}
+	r.figures, err = d.look(ctx)
+	for i := len(r.figures) - d.counted; i >= 0 && i < len(r.figures); i++ {
+		r.figures[i] -= before[i]
+	}
+	return r, err
+}
+
+// look returns the figures now.
+func (d *database) look(ctx context.Context) ([]float64, error) {
+	found := make([]float64, len(d.figures))
+	into := make([]any, len(found))
+	for i := range found {
+		into[i] = &found[i]
+	}
+	return found, d.db.QueryRowContext(ctx, d.query).Scan(into...)
+}
+
+// insert inserts a writer's share of the rows.
+func (d *database) insert(ctx context.Context, s settings, k scheme, writer int, next source) error {
+	columns := "(id, customer, payload)"
+	if k.form == automatic {
+		columns = "(customer, payload)"
+	}
+	var statement strings.Builder
+	for n := 0; n < s.rows/s.writers; n += s.batch {
+		statement.Reset()
+		statement.WriteString("INSERT INTO rows_ " + columns + " VALUES ")
+		for i := range s.batch {
+			key, err := next(ctx)
+			if err != nil {
+				return err
+			}
+			switch k.form {
+			case bytes12, bytes16:
+				key = fmt.Sprintf(d.bytes, key) + ","
+			case text:
+				key = "'" + key + "',"
+			case number:
+				key += ","
+			}
+			if i > 0 {
+				statement.WriteByte(',')
+			}
+			// A customer has ten rows, which are inserted together.
+			fmt.Fprintf(&statement, "(%s%d,'%s')", key, (n+i)/10*s.writers+writer, payload)
+		}
+		if _, err := d.db.ExecContext(ctx, statement.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mariaDB starts a MariaDB. Each transaction is synced, which is its default.
+func mariaDB(ctx context.Context, dir string) (*database, error) {
+	data := filepath.Join(dir, "mariadb")
+	address, port, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	if err := prepare("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db", "--user="+account("mysql")); err != nil {
+		return nil, err
+	}
+	d := &database{
+		name: "MariaDB",
+		program: &program.Program{Address: address, Path: found("mariadbd", "/usr/sbin/mariadbd"), Args: []string{
+			"--no-defaults", "--user=" + account("mysql"), "--datadir=" + data, "--bind-address=127.0.0.1", "--port=" + port, "--socket=" + filepath.Join(data, "s"),
+			"--pid-file=" + filepath.Join(data, "p"), fmt.Sprintf("--innodb-buffer-pool-size=%dM", memory), "--innodb-log-file-size=256M", "--innodb-monitor-enable=index_page_splits",
+		}},
+		types: map[form]string{automatic: "BIGINT AUTO_INCREMENT", number: "BIGINT", bytes12: "BINARY(12)", bytes16: "BINARY(16)", text: "CHAR(36) CHARACTER SET ascii"},
+		bytes: "x'%s'",
+		// InnoDB keeps the rows in the primary key's index, and the primary key in every other index.
+		figures: []string{"table MB", "second index MB", "page splits", "written MB"},
+		settle:  []string{"ANALYZE TABLE rows_"},
+		query: `SELECT data_length/1e6, index_length/1e6,
+			(SELECT count FROM information_schema.innodb_metrics WHERE name = 'index_page_splits'),
+			(SELECT sum(variable_value)/1e6 FROM information_schema.global_status WHERE variable_name IN ('INNODB_DATA_WRITTEN', 'INNODB_OS_LOG_WRITTEN'))
+			FROM information_schema.tables WHERE table_schema = 'keys_' AND table_name = 'rows_'`,
+		counted: 2,
+	}
+	return d, d.open(ctx, "mysql", "root@tcp("+address+")/", "root@tcp("+address+")/keys_", "SELECT concat('MariaDB ', version())")
+}
+
+// postgres starts a PostgreSQL. Each transaction is synced, which is its default.
+func postgres(ctx context.Context, dir string) (*database, error) {
+	versions, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return nil, err
+	}
+	bin := ""
+	if len(versions) > 0 {
+		bin = versions[len(versions)-1]
+	}
+	data := filepath.Join(dir, "postgres")
+	address, port, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return nil, err
+	}
+	run := func(words ...string) []string { return words }
+	if os.Getuid() == 0 { // which PostgreSQL refuses
+		if err := prepare("chown", "postgres", data); err != nil {
+			return nil, err
+		}
+		run = func(words ...string) []string {
+			return append([]string{"setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"}, words...)
+		}
+	}
+	if err := prepare(run(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C")...); err != nil {
+		return nil, err
+	}
+	words := run(filepath.Join(bin, "postgres"), "-D", data, "-h", "127.0.0.1", "-p", port, "-k", data, "-c", fmt.Sprintf("shared_buffers=%dMB", memory))
+	d := &database{
+		name:    "PostgreSQL",
+		program: &program.Program{Address: address, Path: found(words[0]), Args: words[1:], Says: "ready to accept connections"},
+		types:   map[form]string{automatic: "BIGINT GENERATED ALWAYS AS IDENTITY", number: "BIGINT", bytes12: "BYTEA", bytes16: "UUID", text: "CHAR(36)"},
+		bytes:   "'%s'",
+		// PostgreSQL counts no splits: a page that splits is half empty, so the leaves tell.
+		figures: []string{"table MB", "primary index MB", "leaf pages", "full %", "log MB"},
+		settle:  []string{"ANALYZE rows_"},
+		query: `SELECT pg_relation_size('rows_')/1e6, pg_relation_size('rows__pkey')/1e6, leaf_pages, CASE WHEN leaf_pages = 0 THEN 0 ELSE avg_leaf_density END,
+			pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')/1e6 FROM pgstatindex('rows__pkey')`,
+		counted: 1,
+	}
+	d.settle = append(d.settle, "CHECKPOINT") // so that the next table begins as this one did
+	server := "postgres://postgres@" + address + "/"
+	if err := d.open(ctx, "pgx", server+"postgres", server+"keys_", "SELECT 'PostgreSQL ' || current_setting('server_version')"); err != nil {
+		return nil, err
+	}
+	if _, err := d.db.ExecContext(ctx, "CREATE EXTENSION pgstattuple"); err != nil {
+		return nil, errors.Join(err, d.end())
+	}
+	return d, nil
+}
+
+// open starts the server and connects to a new database.
+func (d *database) open(ctx context.Context, driver, server, dsn, version string) (err error) {
+	if err := d.program.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.program.End())
+		}
+	}()
+	db, err := sql.Open(driver, server)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "CREATE DATABASE keys_")
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	if d.db, err = sql.Open(driver, dsn); err != nil {
+		return err
+	}
+	return d.db.QueryRowContext(ctx, version).Scan(&d.version)
+}
+
+func freeAddress() (address, port string, err error) {
+	if address, err = program.FreeAddress(); err == nil {
+		_, port, err = net.SplitHostPort(address)
+	}
+	return address, port, err
+}
+
+// account returns the user that a server runs under.
+func account(servers string) string {
+	if os.Getuid() == 0 {
+		return servers
+	}
+	return os.Getenv("USER")
+}
+
+// found returns the path of the first program that exists.
+func found(names ...string) string {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return names[0]
+}
+
+// prepare runs a program to its end.
+func prepare(words ...string) error {
+	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", words[0], err, out)
+	}
+	return nil
+}
