@@ -124,7 +124,7 @@ func TestRedisCLI(t *testing.T) {
 		{"INCR items", `1\n`},
 		{"INCRBY items 10", `11\n`},
 		{"INCR orders", `\d{15,19}\n`},
-		{"-3 FIRN.DECODE orders 4194304", `id 4194304\nlayout 41/0/0/22\n(?s:.*)sequence 0\n`},
+		{"-3 FIRN.DECODE orders 4194304", `kind snowflake\nid 4194304\nlayout 41/0/0/22\n(?s:.*)sequence 0\n`},
 		{"FIRN.NEXT items COUNT 2", `12\n13\n`},
 		{"-a secret --no-auth-warning PING", `PONG\n`},
 		{"COMMAND COUNT", `18\n`},
