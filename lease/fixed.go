@@ -15,13 +15,14 @@ import (
 // Fixed returns a [Source] of a worker number that only this process has, and of spares, which only it has
 // too: the policy switch uses those when the clock goes back. It takes the first of all its numbers whose
 // earlier ids all lie before the clock's time. If there is none, or the clock is before the start of the
-// process, the next policy serves the call.
+// process, the next policy serves the call. A number that was left counts as held until the next look.
 //
 // Fixed has no store, so nothing outlives the process. A restart repeats no id under the conditions of
 // [firn.New], where the clock is that of all processes that had any of these numbers. A Virtual clock
 // without a bound, or with From, breaks them. So does a restart while the clock is still back: the new
-// process cannot know what the old one has issued ahead of the clock. Close of the old one knows it, and
-// says until when no process may start. A crash does not: where that may happen, use a store ([Open]).
+// process cannot know what the old one has issued ahead of the clock. Close of the old one knows it: its
+// error says until when no process may start, and without an error one may start at once. A crash says
+// nothing: where the clock may be back then, use a store ([Open]).
 //
 // Give each process, and each of its leases, a source of its own. A source can be kept again after Close,
 // and then knows what it has issued.

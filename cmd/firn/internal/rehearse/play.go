@@ -165,19 +165,19 @@ func (p *play) begin(a Act) {
 		p.result.Rows = append(p.result.Rows, Row{After: p.clock.Monotonic(), Clock: p.clock.Wall(), Act: a.String()})
 	}
 	p.until += a.lasts()
-	rate := p.rate
 	switch a.Verb {
 	case "back":
 		p.clock.Step(-a.For)
 	case "forward":
 		p.clock.Step(a.For)
-	case "stop":
-		rate = 0
 	case "drift":
 		p.rate = 1 + a.Drift/100
-		rate = p.rate
 	}
-	p.clock.Rate(rate)
+	if a.Verb == "stop" {
+		p.clock.Rate(0)
+	} else {
+		p.clock.Rate(p.rate)
+	}
 }
 
 // other is [firn.Config.Switch]: the first worker whose earlier ids all lie before the clock's time. A lease
@@ -250,7 +250,7 @@ func (p *play) add(row Row) {
 	if n := len(p.result.Rows) - 1; n >= 0 {
 		last := &p.result.Rows[n]
 		same := last.Got == row.Got && row.Got != Switched || last.Got == Switched && row.Got == Issued
-		if same && last.Worker == row.Worker && errors.Is(last.Err, firn.ErrClockBack) == errors.Is(row.Err, firn.ErrClockBack) {
+		if same && last.Worker == row.Worker {
 			last.Calls++
 			last.Wait, last.Off = max(last.Wait, row.Wait), max(last.Off, row.Off)
 			return
