@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/objectid"
-	"github.com/firn-id/firn/store/storetest/faketime"
 )
 
 // between returns by how much the sequence of a quiet worker's ids seems to have moved, in trials in each
 // of which it has made count ids between the two that an onlooker sees.
 func between(t *testing.T, start firn.SequenceStart, count int) (moved []int64) {
 	t.Helper()
-	clock := faketime.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	clock := firntest.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	g, err := firn.New(1, firn.Config{Time: clock, Start: start})
 	if err != nil {
 		t.Fatal(err)
