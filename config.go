@@ -108,7 +108,8 @@ type Config struct {
 
 	// Lag allows ids to carry times that are about so much behind the clock, so that most calls
 	// need not read it: it is read sixteen times in Lag, as long as ids are made at a steady
-	// rate, and a reading is used for no longer than Lag. This is no hard limit: a process that
+	// rate, and a timer ends the use of a reading that is Lag old. This is no hard limit: where
+	// goroutines keep all processors busy, Go runs timers up to 10ms later; and a process that
 	// stands still in between (a busy machine, SIGSTOP, a suspended machine) may issue some ids of
 	// the old time when it continues. Order, fences and uniqueness do not depend on Lag. With
 	// ClockWall a step back of the clock is also noticed later by as much.
