@@ -361,6 +361,11 @@ func TestOnlyACallerThatMayUnveilReadsVeiledIDs(t *testing.T) {
 			}
 		}
 	}
+	for token, want := range map[string]int{"": 401, "shop": 403, "ops": 200} { // Leaf's endpoint decodes too
+		if status, body := get(t, fresh(t), "http://"+v.addr+"/decodeSnowflakeId?namespace=hidden&snowflakeId="+id, token); status != want || (status == 200) != strings.Contains(body, "workerId") {
+			t.Errorf("token %q × leaf: %d %s, want %d", token, status, body, want)
+		}
+	}
 	v.log.has(t, "who=anonymous from=127.0.0.1 what=\"unveil namespace hidden\"", "who=shop from=127.0.0.1 what=\"unveil namespace hidden\"")
 }
 
