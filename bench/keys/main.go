@@ -85,6 +85,7 @@ func compare(ctx context.Context, out io.Writer, s settings, dir string, start f
 				return fmt.Errorf("%s, %s: %w", d.name, k.name, err)
 			}
 			found[k.name] = append(found[k.name], r)
+			fmt.Fprintf(os.Stderr, "%s, %s: %.1fs %v\n", d.name, k.name, r.took.Seconds(), r.figures)
 		}
 	}
 	if len(found) == 0 {

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+)
+
+// TestThePagesSettingsAndCommandsAreRight reads the settings in pages, runs their commands of firn over a
+// store of their own, and looks for targets of make and programs of other commands.
+func TestThePagesSettingsAndCommandsAreRight(t *testing.T) {
+	t.Setenv("ORDER_KEY", "1:00112233445566778899aabbccddeeff")
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, store := session(t), sqliteStore(t)
+	for page, want := range map[string]int{"clocks": 2, "compare": 3, "regions": 3} {
+		checked := 0
+		path := "docs/" + page + ".md"
+		text, err := os.ReadFile(filepath.Join("..", "..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		title, _, _ := strings.Cut(string(text), "\n")
+		for _, s := range snippets(t, path, title) {
+			switch s.language {
+			case "yaml":
+				checked++
+				file := filepath.Join(t.TempDir(), "firn.yaml")
+				if err := os.WriteFile(file, []byte(s.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := settings.Read(file); err != nil {
+					t.Errorf("%s: %v:\n%s", path, err, s.text)
+				}
+			case "sh":
+				for line := range strings.Lines(s.text) {
+					checked++
+					line, _, _ = strings.Cut(line, "#")
+					words := strings.Fields(strings.Replace(line, "redis://10.0.0.5:6379/0", store, 1))
+					switch words[0] {
+					case "firn":
+						if status, out := run(nil, words[1:]...); status != 0 || out == "" {
+							t.Errorf("%s: %s exits with %d: %s", path, line, status, out)
+						}
+					case "make":
+						if !strings.Contains(string(makefile), "\n"+words[1]+": ") {
+							t.Errorf("%s: there is no target for %s", path, line)
+						}
+					default:
+						if _, err := os.Stat(filepath.Join("..", "..", words[2], "main.go")); err != nil || words[0]+words[1] != "gorun" {
+							t.Errorf("%s: %s: %v", path, line, err)
+						}
+					}
+				}
+			}
+		}
+		if checked != want {
+			t.Errorf("%s has %d settings and commands, want %d", path, checked, want)
+		}
+	}
+}
+
+// TestThePageAboutClocksNamesMetricsAndAlerts looks for them where they are defined.
+func TestThePageAboutClocksNamesMetricsAndAlerts(t *testing.T) {
+	text, err := os.ReadFile("../../docs/clocks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched := watched(t)
+	names := regexp.MustCompile("`(Firn[A-Za-z]+|firn_[a-z_]+)`").FindAllStringSubmatch(string(text), -1)
+	if len(names) < 8 {
+		t.Errorf("the page names %d metrics and alerts", len(names))
+	}
+	for _, m := range names {
+		if !isWatched(watched, m[1]) {
+			t.Errorf("%s is neither an alert nor a metric of the dashboard", m[1])
+		}
+	}
+}
