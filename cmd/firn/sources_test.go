@@ -104,6 +104,7 @@ var (
 	symbol    = regexp.MustCompile(`^[a-z]+\.[A-Z]\w*(\.\w+)?$`)
 	testName  = regexp.MustCompile(`^Test[A-Z]\w*$`)
 	flagName  = regexp.MustCompile(`^--[a-z-]+$`)
+	setting   = regexp.MustCompile(`^[a-z_]+:$`) // of a configuration
 	command   = regexp.MustCompile(`^firn [a-z]+$`)
 	monitored = regexp.MustCompile(`^(Firn[A-Za-z]+|firn_[a-z_]+)$`)
 )
@@ -133,9 +134,13 @@ func TestTheTableOfSourcesNamesWhatExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	reference, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	run, symbols, metrics := session(t), declarations(t), watched(t)
 	var help strings.Builder
-	for _, command := range []string{"next", "decode", "layout", "serve", "workers", "bench", "import", "doctor", "veil", "token"} {
+	for _, command := range []string{"next", "decode", "layout", "serve", "workers", "bench", "rehearse", "import", "doctor", "veil", "token"} {
 		status, out := run(nil, command, "--help")
 		if status != 0 {
 			t.Fatalf("firn %s --help: %s", command, out)
@@ -152,6 +157,8 @@ func TestTheTableOfSourcesNamesWhatExists(t *testing.T) {
 			return true, regexp.MustCompile(`(?m)^ .*` + name + `\b`).MatchString(help.String())
 		case monitored.MatchString(name):
 			return true, isWatched(metrics, name)
+		case setting.MatchString(name):
+			return true, strings.Contains(string(reference), "\n| `"+strings.TrimSuffix(name, ":")+"` |")
 		case command.MatchString(name):
 			status, _ := run(nil, strings.Fields(name)[1], "--help")
 			return true, status == 0
@@ -167,15 +174,15 @@ func TestTheTableOfSourcesNamesWhatExists(t *testing.T) {
 			continue
 		}
 		rows++
-		missing := strings.HasPrefix(cells[2], "missing")
+		left := strings.HasPrefix(cells[2], "not offered, on purpose")
 		found := quoted.FindAllStringSubmatch(cells[2], -1)
-		if !missing && len(found) == 0 && !link.MatchString(cells[2]) {
+		if !left && len(found) == 0 && !link.MatchString(cells[2]) {
 			t.Errorf("this row names nothing: %s", line)
 		}
 		for _, m := range found {
 			names++
 			known, there := exists(m[1])
-			if !known && !missing || known && !there {
+			if !known && !left || known && !there {
 				t.Errorf("%s does not exist: %s", m[1], line)
 			}
 		}

@@ -212,3 +212,46 @@ func TestOneAttemptToConnectOutlivesItsCall(t *testing.T) {
 		})
 	}
 }
+
+// stubborn is a driver whose calls do not heed their context, as those of lib/pq to a silent server.
+type stubborn struct {
+	scripted
+	answers chan struct{}
+}
+
+func (s stubborn) Connect(context.Context) (driver.Conn, error) { return s, nil }
+
+func (s stubborn) QueryContext(_ context.Context, statement string, args []driver.NamedValue) (driver.Rows, error) {
+	<-s.answers
+	return s.scripted.QueryContext(context.Background(), statement, args)
+}
+
+func TestACallEndsWithItsContextWhateverTheDriverDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		database := stubborn{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 9)}
+		for range 9 {
+			database.answers <- struct{}{}
+		}
+		s, err := sqlstore.New(t.Context(), sql.OpenDB(database), sqlstore.Postgres)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(database.answers) > 0 {
+			<-database.answers
+		}
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := s.Get(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		close(database.answers)
+		if _, err := s.Get(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("once the server answers: %v", err)
+		}
+		synctest.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

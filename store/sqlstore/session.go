@@ -146,10 +146,7 @@ func call[T any](ctx context.Context, s *Store, op, key string, do func(context.
 	}
 	missing := op == opOpen || s.dialect.embedded
 	for bad, undone := s.db.Stats().OpenConnections+2, undoneTries-1; ; {
-		err := s.once(ctx, func(conn *sql.Conn) (err error) {
-			value, err = do(ctx, conn)
-			return err
-		})
+		value, err = once(ctx, s, do)
 		if err == nil {
 			return value, nil
 		}
@@ -159,7 +156,7 @@ func call[T any](ctx context.Context, s *Store, op, key string, do func(context.
 			bad--
 		case missing && codeOf(err) == s.dialect.missing:
 			missing = false
-			if err := s.once(ctx, func(conn *sql.Conn) error { return s.makeTable(ctx, conn) }); err != nil {
+			if _, err := once(ctx, s, s.makeTable); err != nil {
 				return value, s.wrap(ctx, op, key, err)
 			}
 		case undone > 0 && errors.Is(kind, store.ErrConflict) && ctx.Err() == nil:
@@ -170,19 +167,58 @@ func call[T any](ctx context.Context, s *Store, op, key string, do func(context.
 	}
 }
 
+// maxOverrun is how long a driver may take to end a call whose context has ended.
+const maxOverrun = 100 * time.Millisecond
+
 // once makes a call on the next free session.
-func (s *Store) once(ctx context.Context, do func(*sql.Conn) error) error {
+//
+// Some drivers let a call wait for a silent server after its context has ended. Such a call is abandoned,
+// and keeps its session until it ends: a holder must be able to look by another one.
+func once[T any](ctx context.Context, s *Store, do func(context.Context, *sql.Conn) (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
 	conn, leave, err := s.session(ctx)
 	if err != nil {
-		return err
+		return answer{}.value, err
 	}
-	defer leave()
+	got := make(chan answer, 1)
+	call := func() {
+		var a answer
+		a.err = s.use(conn, func() (err error) {
+			a.value, err = do(ctx, conn)
+			return err
+		})
+		leave() // before the answer: the caller's next call uses the same session
+		got <- a
+	}
+	if s.dialect.embedded {
+		call()
+	} else {
+		go call()
+	}
+	select {
+	case a := <-got:
+		return a.value, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-got: // most drivers end it themselves, and know more
+		return a.value, a.err
+	case <-time.After(maxOverrun):
+		return answer{}.value, ctx.Err()
+	}
+}
+
+// use makes a call on a session, if no transaction is open before and after.
+func (s *Store) use(conn *sql.Conn, do func() error) error {
 	// Asking also discards earlier warnings. A pooler may hand over another client's session as late as with
 	// the first statement.
-	idle := s.dialect.idle(conn)
+	idle, err := s.dialect.idle(conn), error(nil)
 	if !idle {
 		err = fmt.Errorf("%w: %s", errUnfit, openHint)
-	} else if err = do(conn); err == nil {
+	} else if err = do(); err == nil {
 		if idle = s.dialect.idle(conn); !idle {
 			err = unconfirmed(openHint)
 		}
@@ -257,19 +293,22 @@ func (s *Store) connect(ctx context.Context) attempt {
 func discard(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }
 
 // makeTable makes the missing table.
-func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) error {
+func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) (struct{}, error) {
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
 	// A table with other columns looked missing too. Making it may fail if others do at the same moment.
 	if _, err := s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {
-		return err
+		return struct{}{}, err
 	}
-	return fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)
+	return struct{}{}, fmt.Errorf("make it: %w; if the account may not, have it made by one that may: %s", makeErr, s.dialect.create)
 }
 
 // wrap adds to an error its place, its kind, and the end of ctx, which each driver reports differently.
 func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	hint, kind := s.dialect.classify(err)
 	ended := store.ContextError(ctx)
+	if kind == nil && ended == nil && codeOf(err) == "" { // a time-out of its own, as of a name server
+		kind = store.ErrUnavailable
+	}
 	switch {
 	case ended == nil, store.Unapplied(kind): // certain, whatever ctx says
 	case errors.Is(ended, err):

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/store/storetest/faketime"
+	"github.com/firn-id/firn/firntest"
 )
 
 // An inserted leap second sets the wall clock back by a second. Ids of a steady clock are ahead of it until
 // the steady clock, a sixteenth slower, has been caught up with.
 func Example_leapSecond() {
 	ctx := context.Background()
-	clock := faketime.New(time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC))
+	clock := firntest.NewClock(time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC))
 	g, err := firn.New(7, firn.Config{Time: clock})
 	if err != nil {
 		panic(err)

@@ -23,7 +23,10 @@ import (
 )
 
 const (
-	dialTimeout = 5 * time.Second
+	dialTimeout = 5 * time.Second // of one host, without the look-up of its name
+	// maxConnect bounds an attempt to connect to MySQL: a silent name server takes 5 s, and a lost address
+	// before a good one as long.
+	maxConnect = 15 * time.Second
 	// maxConns bounds connections unless the URL sets a limit: a lease uses two at most.
 	maxConns = 16
 	// connLife limits a connection's age, so that connections follow a database that moved behind its
@@ -94,7 +97,7 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 	if err := u.Err(); err != nil {
 		return nil, 0, urlErrorf("%w: %w", store.ErrRefused, err)
 	}
-	cfg.Addr, cfg.Timeout = u.Hosts[0], dialTimeout
+	cfg.Addr, cfg.Timeout = u.Hosts[0], maxConnect
 	cfg.InterpolateParams = true // one round trip per statement
 	cfg.Logger = &mysql.NopLogger{}
 	// The driver quotes parameters for this charset; without SET NAMES the server may use another.
@@ -112,7 +115,7 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 type soon struct{ driver.Connector }
 
 func (s soon) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, maxConnect)
 	defer cancel()
 	return s.Connector.Connect(ctx)
 }
