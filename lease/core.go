@@ -168,10 +168,11 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 		// The store may have forgotten a former holder, whose ids ran ahead by the same lead. An embedded
 		// store forgets nothing, but its owner may have removed it; the present tick is not waited for, as
 		// it may last for hours.
-		h.after = max(h.after, ask.Now+r.lead(ask))
+		begin := ask.Now + r.lead(ask)
 		if r.trusting {
-			h.after--
+			begin--
 		}
+		h.after = max(h.after, begin)
 	}
 	if r.strict > 0 {
 		h.after = max(h.after, ask.Now+r.ticks(r.wait())+1)

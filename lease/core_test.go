@@ -210,6 +210,7 @@ func TestAClaimBeginsAboveAllThatMayHaveBeenUsed(t *testing.T) {
 		"of a worker that no slot names":                 {easy(), unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(1005,1106]"},
 		"by who runs ahead far":                          {easy(), unused, Ask{Now: 1000, From: 1900, Window: 100}, -1, "(1010,2000]"},
 		"of a worker that no slot names, trusted":        {trusting, unused, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(1004,1106]"},
+		"of one that this process has had in this tick":  {trusting, unused, Ask{Now: 1000, From: 1000, Window: 100}, 1000, "(1000,1101]"},
 		"of a slot whose fence is the first tick":        {easy(), Slot{Fence: 0, revision: 7}, Ask{Now: 1000, From: 1006, Window: 100}, -1, "(0,1106]"},
 		"up to the end of the layout":                    {easy(), used, Ask{Now: end - 50, From: end - 50, Window: 100}, -1, fmt.Sprintf("(500,%d]", end)},
 		"of the last tick":                               {easy(), used, Ask{Now: end - 1, From: end, Window: 100}, end - 1, fmt.Sprintf("(%d,%d]", end-1, end)},
