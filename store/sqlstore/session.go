@@ -215,7 +215,8 @@ func once[T any](ctx context.Context, s *Store, do func(context.Context, *sql.Co
 func (s *Store) use(conn *sql.Conn, do func() error) error {
 	// Asking also discards earlier warnings. A pooler may hand over another client's session as late as with
 	// the first statement.
-	idle, err := s.dialect.idle(conn), error(nil)
+	var err error
+	idle := s.dialect.idle(conn)
 	if !idle {
 		err = fmt.Errorf("%w: %s", errUnfit, openHint)
 	} else if err = do(); err == nil {
