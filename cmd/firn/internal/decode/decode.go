@@ -69,6 +69,9 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 	}
 	best := 0
 	for i, r := range all {
+		if r.Encoding == firn.Decimal { // plain digits are decimal
+			break
+		}
 		if p, err := layout.Decompose(r.ID); err == nil && layout.Time(p.Tick).Before(now.Add(plausible)) && p.Tick > 0 {
 			best = i
 			break
@@ -76,7 +79,7 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 	}
 	chosen := all[best]
 	result, err := ID(chosen.ID, chosen.Encoding.String(), layout)
-	if chosen.Encoding != firn.Decimal { // plain digits are decimal, without doubt
+	if chosen.Encoding != firn.Decimal {
 		result.Others = append(all[:best:best], all[best+1:]...)
 	}
 	return result, err

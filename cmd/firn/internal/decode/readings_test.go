@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
 )
@@ -85,4 +86,15 @@ func FuzzReadings(f *testing.F) {
 			t.Fatalf("%q reads in an encoding twice: %v", text, got)
 		}
 	})
+}
+
+// A small counter's time is the epoch by decimal, and plausible by base62.
+func TestPlainDigitsAreDecimal(t *testing.T) {
+	now := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	for _, text := range []string{"0", "12345", "9223372036854775807"} {
+		r, err := Text(text, "", firn.DefaultLayout(), now)
+		if err != nil || r.Encoding != "decimal" || len(r.Others) > 0 {
+			t.Errorf("%s: %s, beside %v, %v", text, r.Encoding, r.Others, err)
+		}
+	}
 }
