@@ -95,11 +95,12 @@ func checkNumbers(numbers []int64, l firn.Layout) error {
 		if err := config.Check(what, n, 0, l.MaxWorker(), "layout "+l.Bits()); err != nil {
 			return config.In(field, err)
 		}
-		switch at := slices.Index(numbers[:i], n); {
-		case at == 0:
-			return config.In(field, firn.NewSyntaxError(what, fmt.Sprint(n), "that is the worker itself: name other numbers"))
-		case at > 0:
-			return config.In(field, firn.NewSyntaxError(what, fmt.Sprint(n), "it is named twice: name each once"))
+		if at := slices.Index(numbers[:i], n); at >= 0 {
+			why := "it is named twice: name each once"
+			if at == 0 {
+				why = "that is the worker itself: name other numbers"
+			}
+			return config.In(field, firn.NewSyntaxError(what, fmt.Sprint(n), why))
 		}
 	}
 	return nil
@@ -189,7 +190,8 @@ func (f *fixed) Release(_ context.Context, held firn.Grant, last firn.Tick) erro
 func (f *fixed) ended(from firn.Tick) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	latest, number := firn.Tick(-1), int64(0)
+	var number int64
+	latest := firn.Tick(-1)
 	for n, u := range f.used {
 		if u.last < endless && u.last > latest {
 			latest, number = u.last, n

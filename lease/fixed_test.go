@@ -258,6 +258,38 @@ func TestALateReleaseOfAFixedNumberDoesNothing(t *testing.T) {
 	}
 }
 
+// Whatever a release says, a number is not granted below its ids again.
+func TestTheLastTickOfAFixedNumberNeverGoesBack(t *testing.T) {
+	ctx, source := context.Background(), Fixed(7)
+	first := must(source.Acquire(ctx, Ask{From: 100}))
+	must(0, source.Release(ctx, first, 150))
+	must(0, source.Release(ctx, first, 120))
+	if g, err := source.Acquire(ctx, Ask{From: 150}); !errors.Is(err, ErrFull) {
+		t.Errorf("released twice: %+v, %v", g, err)
+	}
+	second := must(source.Acquire(ctx, Ask{From: 151}))
+	must(0, source.Release(ctx, second, 50)) // unused: no id has a tick above 150
+	if g, err := source.Acquire(ctx, Ask{From: 150}); !errors.Is(err, ErrFull) {
+		t.Errorf("released below its beginning: %+v, %v", g, err)
+	}
+}
+
+// A process that starts now would begin at a tick above all ids, or Close fails. Numbers that another lease
+// of this process still has do not count: its Close does.
+func TestCloseComparesTheLatestIDWithTheStartOfAnotherProcess(t *testing.T) {
+	ctx, source := context.Background(), Fixed(7, 8)
+	first := must(source.Acquire(ctx, Ask{Now: 90, From: 100}))
+	if second := must(source.Acquire(ctx, Ask{Now: 200, From: 210})); second.Worker != 8 || second.After != 199 {
+		t.Fatalf("%+v", second)
+	}
+	must(0, source.Release(ctx, first, 150))
+	for from, wrong := range map[firn.Tick]bool{149: true, 150: true, 151: false} {
+		if err := source.(*fixed).ended(from); (err != nil) != wrong {
+			t.Errorf("from tick %d: %v", from, err)
+		}
+	}
+}
+
 // A clock for tests does not move while nobody but the lease waits.
 func TestALeaseDoesNotMoveAClockOfTests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
