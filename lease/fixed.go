@@ -117,9 +117,9 @@ func (f *fixed) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	from := ask.From
 	switch {
 	case !f.begun:
-		f.begun, f.floor, f.used = true, max(ask.From-1, -1), map[int64]use{}
+		f.begun, f.floor, f.used = true, ask.From-1, map[int64]use{}
 	case f.holds():
-		from = min(ask.Now, ask.From) // a switch: the call must not have to wait for the lead
+		from = ask.Now // a switch: the call must not have to wait for the lead
 	}
 	for _, n := range numbers {
 		if last := f.last(n); last < from {
@@ -191,7 +191,7 @@ func (f *fixed) ended(from firn.Tick) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var number int64
-	latest := firn.Tick(-1)
+	var latest firn.Tick
 	for n, u := range f.used {
 		if u.last < endless && u.last > latest {
 			latest, number = u.last, n

@@ -390,7 +390,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a spare may have been used before the start of the process", regime: sim.Alone,
-		edits: []edit{{"lease/fixed.go", "max(ask.From-1, -1), map", "-1, map"}},
+		edits: []edit{{"lease/fixed.go", "true, ask.From-1, map", "true, -1, map"}},
 	},
 	{
 		name: "a spare is used again below its ids", regime: sim.Alone,
