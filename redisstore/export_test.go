@@ -2,7 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"net"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -37,4 +39,27 @@ func (s *Store) AskCluster(ctx context.Context, addr string) error {
 	node := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = node.Close() }()
 	return s.askCluster(ctx, node, MaxReplicas)
+}
+
+type (
+	lookups  = func(ctx context.Context, host string) ([]string, error)
+	connects = func(ctx context.Context, network, addr string) (net.Conn, error)
+)
+
+// OpenThrough is Open with another network.
+func OpenThrough(ctx context.Context, url string, lookup lookups, connect connects) (*Store, error) {
+	options, cfg, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	if options.Dialer == nil {
+		return nil, errors.New("the client dials by itself")
+	}
+	options.Dialer = (&dialer{options.TLSConfig, lookup, connect}).dial
+	return New(ctx, redis.NewUniversalClient(options), cfg)
+}
+
+// Dial dials through another network.
+func Dial(ctx context.Context, addr string, secure *tls.Config, lookup lookups, connect connects) (net.Conn, error) {
+	return (&dialer{secure, lookup, connect}).dial(ctx, "tcp", addr)
 }

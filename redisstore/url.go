@@ -54,13 +54,9 @@ func Open(ctx context.Context, text string) (*Store, error) {
 }
 
 const (
-	dialTimeout = 5 * time.Second // with Sentinels it includes asking those that are silent
-	// clusterDialTimeout is shorter: a holder may have to try several lost addresses of a cluster before
-	// newcomers stop waiting.
-	clusterDialTimeout = 2 * time.Second
-	callTimeout        = 3 * time.Second // as long as holders wait between looks by default
-	poolSize           = 16              // bounds connections: a lease needs one, sequences a few
-	defaultPort        = "6379"
+	callTimeout = 3 * time.Second // as long as holders wait between looks by default
+	poolSize    = 16              // bounds connections: a lease needs one, sequences a few
+	defaultPort = "6379"
 	// maxIdleTime is shorter than the time after which firewalls forget an idle connection.
 	maxIdleTime = time.Minute
 	// maxIdle bounds idle connections. Each that the network has silently forgotten costs a holder one
@@ -83,6 +79,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		SentinelPassword: u.Setting("sentinel_password"),
 		TLSConfig:        u.TLS(u.Scheme == "rediss", "rediss://"),
 	}
+	options.Dialer = newDialer(options.TLSConfig).dial // it applies TLSConfig, as the client's own does
 	cfg := Config{Key: u.Setting("key")}
 	if n, ok := u.Int("replicas", 0, MaxReplicas); ok {
 		cfg.Replicas = cmp.Or(n, -1)
@@ -93,9 +90,6 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 			u.Fail(fmt.Errorf("database %q is not a number from 0", database))
 		}
 		options.DB = n
-	}
-	if options.MasterName == "" {
-		options.DialTimeout = clusterDialTimeout
 	}
 	if options.IsClusterMode && options.MasterName != "" {
 		u.Fail(errors.New("cluster and master exclude each other"))
