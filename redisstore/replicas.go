@@ -27,6 +27,7 @@ type look struct {
 	online    int
 	addresses int // of the online replicas
 	primary   int // 1, or 0
+	promoted  int // 1 if it was promoted and the set has no record, so that n is one more than it has
 }
 
 // syncs tell whether replicas connected between two moments: see the scripts.
@@ -38,7 +39,7 @@ func (s syncs) changed(earlier syncs) bool {
 
 // read parses a script's answer.
 func (l *look) read(answer *redis.Cmd) error {
-	return read(answer, &l.n, &l.since, &l.began, &l.commands, &l.history, &l.attached, &l.online, &l.addresses, &l.primary)
+	return read(answer, &l.n, &l.since, &l.began, &l.commands, &l.history, &l.attached, &l.online, &l.addresses, &l.primary, &l.promoted)
 }
 
 func read(answer *redis.Cmd, fields ...any) error {
@@ -77,10 +78,13 @@ func parseInfo(text string) map[string]string {
 
 // Replicas are those of the server that has the set.
 type Replicas struct {
-	Recorded int       `json:"recorded"` // the most that were ever attached, or the number an operator set
+	// The most that were ever attached, or the number an operator set. If the server was promoted before
+	// anything was recorded, it is one more than are online: the former primary may be alive.
+	Recorded int       `json:"recorded"`
 	Lowered  time.Time `json:"lowered,omitzero"`
 	Attached int       `json:"attached"` // now; they may still load
 	Online   int       `json:"online"`   // those that acknowledge writes; no other must be promoted
+	promoted bool
 }
 
 // Replicas returns how many replicas are recorded, and how many there are now.
@@ -93,8 +97,10 @@ func (s *Store) count(ctx context.Context) (there Replicas, err error) {
 	if err := l.read(compareAndSwap.Run(ctx, s.client, []string{s.cfg.Key}, 0, 0, "look")); err != nil {
 		return there, err
 	}
-	s.learn(record{n: max(l.n, l.addresses), since: l.since}) // so that a write need not be sent twice
-	there = Replicas{Recorded: l.n, Attached: l.attached, Online: l.online}
+	if l.promoted == 0 {
+		s.learn(record{n: max(l.n, l.addresses), since: l.since}) // so that a write need not be sent twice
+	}
+	there = Replicas{Recorded: l.n, Attached: l.attached, Online: l.online, promoted: l.promoted == 1}
 	if l.since > 0 {
 		there.Lowered = time.UnixMicro(l.since)
 	}

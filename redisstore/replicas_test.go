@@ -63,6 +63,36 @@ func TestAReplicaPromotedBesideALivingPrimaryStopsBoth(t *testing.T) {
 	}
 }
 
+// Nothing is recorded yet: the primary that is cut off waits for no replica.
+func TestAReplicaPromotedWithOneOfItsOwnWaitsForTheFormerPrimary(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 2)
+	promoted, follower := replicas[0], raw(t, replicas[1].Addr())
+	if err := raw(t, promoted.Addr()).ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := follower.ReplicaOf(ctx, "127.0.0.1", strconv.Itoa(promoted.Port())).Err(); err != nil {
+		t.Fatal(err)
+	}
+	online(t, promoted.Addr(), 1)
+	s := open(t, "redis://"+promoted.Addr())
+	if f := verdict(t, s); f.Verdict != store.Bad || !contains(f.Says, "2 recorded, 1 attached") || !contains(f.Says, "its former primary may be alive") || !contains(f.Advice, "firn store replicas 1") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	unconfirmed(t, s, "on the promoted one", "1 of 2")
+	unconfirmed(t, open(t, "redis://"+promoted.Addr()), "of a new handle", "1 of 2")
+	confirmed(t, open(t, "redis://"+p.Addr()), "on the former primary")
+	if err := s.SetReplicas(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, s, "with a lowered number")
+	if err := raw(t, promoted.Addr()).FlushAll(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, s, "after a wipe, as the number was lowered")
+}
+
 // patient opens a store that waits for replicas long enough for a busy machine.
 func patient(addr string, timeout time.Duration) (*redisstore.Store, error) {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: timeout + time.Second})
@@ -288,7 +318,8 @@ func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testi
 		earlier   bool // it has an even earlier connection, which the primary closes at the same time
 		elsewhere bool // it comes from another address
 		reset     bool // someone resets the server's statistics at the same time
-	}{"": {}, "as another one is closed": {earlier: true}, "from elsewhere": {elsewhere: true}, "with reset statistics": {reset: true}} {
+		hidden    bool // ... before the write and once the replica is back, and others send many commands
+	}{"": {}, "as another one is closed": {earlier: true}, "from elsewhere": {elsewhere: true}, "with reset statistics": {reset: true}, "hidden": {hidden: true}, "hidden, from elsewhere": {hidden: true, elsewhere: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
@@ -324,6 +355,11 @@ func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testi
 				return fmt.Sprint(regexp.MustCompile(`offset=\d+`).FindAllString(replicaLines(operator), -1))
 			}
 			before := offsets()
+			if test.hidden {
+				if err := operator.ConfigResetStat(ctx).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
 			wrote := make(chan struct{})
 			go func() {
 				defer close(wrote)
@@ -342,6 +378,17 @@ func TestAReplicaThatIsBackWhileAWriteWaitsDoesNotCountForOneThatIsAway(t *testi
 				}
 			}
 			drop(t, <-sides)
+			if test.hidden { // it acknowledges once a second
+				await(t, "it to be back", func() bool { return strings.Count(replicaLines(operator), "state=online") == 2 })
+				pipe := operator.Pipeline()
+				pipe.ConfigResetStat(ctx)
+				for range 200 {
+					pipe.Ping(ctx)
+				}
+				if _, err := pipe.Exec(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
 			<-wrote
 			unconfirmed(t, s, "with one away and a dead connection", "1 of ")
 		})

@@ -9,7 +9,7 @@ import "github.com/redis/go-redis/v9"
 // cluster's only server with keys of the slot; with 'look' the script only reads. The answer to 'look' is
 // a [look]; otherwise it is an error, and nothing was written, or
 //
-//	{replicas that must have it, since when, synchronizations, commands, replication id, life of the store}
+//	{replicas that must have it, since when, synchronizations, commands, addresses, replication id, life of the store}
 //
 // The process, its history and the last lowering name the life: no two primaries have the same
 // replication id, as a promoted process begins another history.
@@ -18,6 +18,10 @@ import "github.com/redis/go-redis/v9"
 // attached at one time, and when an operator last lowered it, in microseconds, or 0. Of two records the
 // later one counts, and of two with the same SINCE the greater N. But a handle's own record never lowers
 // N: it may come from the other side of a split, where N was lowered.
+//
+// A server that was promoted had a primary, which may still be alive and confirm by itself. Where the set
+// has no record, nothing says how many replicas that one waits for. So the promoted one waits for one
+// more than it has. What a handle knows does not count: it has counted the replicas of this side only.
 //
 // Some replicas in INFO may only be loading, perhaps for long. A replica is online if it has acknowledged
 // something since it was attached. Programs that read the stream and never acknowledge (redis-cli
@@ -36,7 +40,9 @@ import "github.com/redis/go-redis/v9"
 // connects again while a write waits, it acknowledges twice, perhaps in the place of another that is away.
 // Each new connection synchronizes first, in full or in part, and the server counts that. So a write is
 // confirmed only if that number has not changed, nor was reset (then the number of commands is smaller).
-// Otherwise it is repeated with data of its own, which no dead connection can acknowledge.
+// Otherwise it is repeated with data of its own, which no dead connection can acknowledge. Statistics that
+// are reset at the right moments hide that, so it is also repeated if the server showed fewer addresses of
+// replicas than must have it, before the wait or after it.
 const replicas = `
 local info = redis.call('INFO', 'replication')
 local primary = string.find(info, 'role:master', 1, true)
@@ -74,8 +80,10 @@ local there, lowered = string.match(recorded or '\treplicas 0 0', '^\treplicas (
 if not there or #(recorded or '') > 30 then -- more digits than numbers here have
   return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
 end
+local promoted = primary and not recorded and not string.find(info, 'second_repl_offset:-1', 1, true)
+if promoted then there = 1 + addresses end
 if ARGV[3] == 'look' then
-  return {there, lowered, syncs, commands, id, attached, online, addresses, primary and 1 or 0}
+  return {there, lowered, syncs, commands, id, attached, online, addresses, primary and 1 or 0, promoted and 1 or 0}
 end
 if not primary then
   return redis.error_reply('READONLY it is a replica')
@@ -96,17 +104,13 @@ there, lowered = tonumber(there), tonumber(lowered)
 local n, since = tonumber(ARGV[1]), tonumber(ARGV[2])
 if lowered > since then
   n, since = there, lowered
-else
+elseif not (promoted and since > 0) then -- it was lowered, and the set removed since then
   n = math.max(n, there)
 end
 -- A script is not rolled back. So these two, which change nothing, find what the server may
 -- refuse before anything is written: permissions, memory, disk.
 redis.call('ZADD', KEYS[1], 'XX', 0, '')
 redis.call('ZREM', KEYS[1], '')
--- A server that was promoted had a primary, which may still be alive.
-if n == 0 and since == 0 and not string.find(info, 'second_repl_offset:-1', 1, true) then
-  n = 1 + addresses
-end
 n = math.max(n, addresses)
 local server = redis.call('INFO', 'server')
 local _, run = string.find(server, 'run_id:', 1, true)
@@ -122,7 +126,7 @@ local function done(wrote)
   end
   local life = run .. '/' .. id
   if since > 0 then life = life .. string.format('/%.0f', since) end
-  return {n, since, syncs, commands, id, life}
+  return {n, since, syncs, commands, addresses, id, life}
 end
 `
 

@@ -80,12 +80,12 @@ func (s *Store) follow(ctx context.Context, wait time.Duration) error {
 
 // writeTo is write on one server, over one connection: WAIT waits for the writes of its own. Only writeTo
 // decides what is confirmed. It repeats everything if a replica was attached or connected again meanwhile,
-// or if the server has another history and so may have lost the write.
+// or may have done so unnoticed, or if the server has another history and so may have lost the write.
 func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.Script, args ...any) (life string, err error) {
 	conn := node.Conn()
 	defer func() { _ = conn.Close() }() // return it to the pool, or drop it if it is broken
 	deadline := time.Now().Add(s.cfg.ConfirmTimeout)
-	asked := s.wanted(s.known().n)
+	asked, enough := s.wanted(s.known().n), false
 	for n := 1; ; n++ {
 		x, err := s.exchange(ctx, conn, deadline, asked, script, args...)
 		if err != nil && n == 1 && x.life == "" {
@@ -93,12 +93,14 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		}
 		need, all := s.wanted(x.n), s.wanted(max(x.n, x.after.n, x.after.online))
 		connected := need > 0 && x.after.changed(x.syncs)
+		before := enough
+		enough = x.acknowledged >= need && need == all && x.after.history == x.history && !connected
 		again := n < maxRounds && ctx.Err() == nil && time.Now().Before(deadline)
 		switch {
 		case err != nil:
 		case x.after.primary == 0:
 			err = errors.New("the server has become a replica")
-		case x.acknowledged >= need && need == all && x.after.history == x.history && !connected:
+		case enough && (before || need <= min(x.addresses, x.after.addresses)):
 			return x.life, nil
 		case x.acknowledged < all && (asked >= all || !again):
 			err = fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
@@ -130,6 +132,7 @@ func (s *Store) wanted(all int) int {
 type exchange struct {
 	record              // of the replicas that must have the write
 	syncs               // at the script
+	addresses    int    // of the replicas online at the script
 	history      string // the server's, at the script: a promotion begins another
 	life         string // of the store
 	acknowledged int
@@ -153,7 +156,7 @@ func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Ti
 		// It may still have waited, for replicas that are gone.
 		deadline = time.Now().Add(s.cfg.ConfirmTimeout)
 	}
-	if err := read(wrote, &x.n, &x.since, &x.began, &x.commands, &x.history, &x.life); err != nil {
+	if err := read(wrote, &x.n, &x.since, &x.began, &x.commands, &x.addresses, &x.history, &x.life); err != nil {
 		return x, err
 	}
 	s.learn(x.record)
