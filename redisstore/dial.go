@@ -41,13 +41,16 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	looking, cancel := context.WithTimeout(ctx, lookupTimeout)
-	addrs, err := d.lookup(looking, host)
-	cancel()
+	addrs := []string{""} // this machine: a server of a cluster may not know its own address
+	if host != "" {
+		looking, cancel := context.WithTimeout(ctx, lookupTimeout)
+		addrs, err = d.lookup(looking, host)
+		cancel()
+	}
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel = context.WithCancel(ctx) // the others end once one has connected
+	ctx, cancel := context.WithCancel(ctx) // the others end once one has connected
 	defer cancel()
 	type answer struct {
 		conn net.Conn

@@ -123,6 +123,16 @@ func TestDialing(t *testing.T) {
 			}
 		})
 	}
+	conn, err := redisstore.Dial(t.Context(), ":6379", nil, anyOf(), func(_ context.Context, _, addr string) (net.Conn, error) {
+		if addr != ":6379" {
+			return nil, errors.New(addr)
+		}
+		ours, _ := net.Pipe()
+		return ours, nil
+	})
+	if err != nil || conn == nil {
+		t.Errorf("without a host: %v", err)
+	}
 	if _, err := redisstore.Dial(t.Context(), "name:6379", nil, anyOf(), nil); err == nil || !contains(err.Error(), "no address") {
 		t.Error(err)
 	}
