@@ -133,6 +133,12 @@ func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error
 	}); err != nil {
 		return err
 	}
+	return clusterKnows(ctx, node, id, n)
+}
+
+// clusterKnows returns an error if a server of a cluster, which has that id, knows more than n replicas of
+// its own.
+func clusterKnows(ctx context.Context, node *redis.Client, id string, n int) error {
 	known, err := node.Do(ctx, "cluster", "replicas", id).StringSlice()
 	if err == nil && len(known) > n {
 		err = fmt.Errorf("%w: the cluster knows %d replicas of it, and may promote one that no write waited for: once those that left are gone for good, send each server CLUSTER FORGET",
@@ -196,6 +202,29 @@ func (s *Store) askNamed(ctx context.Context, node *redis.Client) error {
 	}
 	group.Wait()
 	return errors.Join(objections...)
+}
+
+// knowMore says that a Sentinel of the URL, or the cluster, knows more than n replicas, as when one was
+// away when Firn wrote first: it may be promoted, and no write waited for it.
+func (s *Store) knowMore(ctx context.Context, node *redis.Client, n int) string {
+	var err error
+	switch {
+	case s.sentinels != nil:
+		var run string
+		if run, err = runID(ctx, node); err == nil {
+			err, _ = askSentinels(ctx, s.sentinels, run, n)
+		}
+	case s.cluster != nil:
+		var id string
+		if id, _, err = s.place(ctx, node); err == nil {
+			err = clusterKnows(ctx, node, id, n)
+		}
+	}
+	if err == nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n") // the other Sentinels say the same
+	return strings.TrimPrefix(first, store.ErrRefused.Error()+": ")
 }
 
 // alone returns nil if no other primary of the cluster has keys in the slot of the set, so that the set

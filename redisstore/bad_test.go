@@ -216,7 +216,7 @@ func TestExamine(t *testing.T) {
 		want map[string]store.Verdict
 		says string
 	}{
-		{"a durable server", nil, map[string]store.Verdict{"persistence": store.Good, "eviction": store.Good, "replicas": store.Good}, "nothing acknowledged is lost"},
+		{"a durable server", nil, map[string]store.Verdict{"persistence": store.Good, "eviction": store.Good, "replicas": store.Good}, "nothing acknowledged is lost; it has no configuration file"},
 		{"one that syncs each second", []string{"--appendfsync", "everysec"}, map[string]store.Verdict{"persistence": store.Doubtful}, "everysec"},
 		{"one that does not sync beside a rewrite", []string{"--no-appendfsync-on-rewrite", "yes"}, map[string]store.Verdict{"persistence": store.Doubtful}, "set no-appendfsync-on-rewrite no"},
 		{"one without persistence", []string{"--appendonly", "no"}, map[string]store.Verdict{"persistence": store.Bad}, "a restart with a changed file would begin empty"},
@@ -241,6 +241,18 @@ func TestExamine(t *testing.T) {
 		}
 		if len(findings) != 3 || !contains(all, test.says) {
 			t.Errorf("%s: %s", test.what, all)
+		}
+	}
+}
+
+// CONFIG SET changes the running process only, and CONFIG REWRITE needs a file.
+func TestSettingsThatTheNextStartMayLackAreNamed(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]bool{"": true, "/etc/redis.conf": false} {
+		info := map[string]string{"aof_enabled": "1", "aof_last_bgrewrite_status": "ok", "config_file": file}
+		f := redisstore.Persists(info, func(string) string { return "always" })
+		if f.Verdict != store.Good || contains(f.Says, "its next start must have both on its command line") != want {
+			t.Errorf("with the file %q: %v: %v", file, f.Verdict, f)
 		}
 	}
 }

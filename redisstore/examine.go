@@ -34,13 +34,19 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, s.askNamed(ctx, node), s.watched(ctx, node), setting)}, nil
+		asked := answers{another: s.askNamed(ctx, node), watched: s.watched(ctx, node), more: s.knowMore(ctx, node, s.wanted(max(there.Recorded, there.Online)))}
+		there.CaughtUp, asked.behind = s.caughtUp(ctx, there)
+		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, asked, setting)}, nil
 	})
 }
 
 func persists(info map[string]string, setting func(string) string) store.Finding {
 	sync := setting("appendfsync")
 	rewrites := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"
+	forgetful := ""
+	if file, shown := info["config_file"]; shown && file == "" {
+		forgetful = "; it has no configuration file, so its next start must have both on its command line, or it ignores what it wrote"
+	}
 	return backend.Judge("persistence").
 		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers acquired since the last snapshot", setting("save")),
 			// A restart with that setting would lose everything: it loads no snapshot if that file is missing.
@@ -51,7 +57,7 @@ func persists(info map[string]string, setting func(string) string) store.Finding
 		When(sync != "always", store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments", "set appendfsync always, or use a strict pool").
 		When(setting("no-appendfsync-on-rewrite") == "yes", store.Doubtful,
 			"appendonly yes, appendfsync always, no-appendfsync-on-rewrite yes: a loss of power loses what was written while a snapshot or the file was rewritten", "set no-appendfsync-on-rewrite no").
-		Else("appendonly yes, appendfsync always: nothing acknowledged is lost")
+		Else("appendonly yes, appendfsync always: nothing acknowledged is lost" + forgetful)
 }
 
 // evicts judges whether the server may remove the set: a key with an expiry is removed when it expires,
@@ -84,12 +90,24 @@ func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	return len(runs), nil
 }
 
+// Answers are what other servers say about one.
+type answers struct {
+	another error  // one of them names another primary
+	more    string // that they know more replicas than a write waits for
+	behind  error  // why it is unknown which replicas have caught up
+	watched bool   // Sentinels that the URL does not name watch it
+}
+
 // replicates reports which writers wait for how many replicas, by the record and the URL.
-func (s *Store) replicates(info map[string]string, r Replicas, servers int, another error, watched bool, setting func(string) string) store.Finding {
+func (s *Store) replicates(info map[string]string, r Replicas, servers int, asked answers, setting func(string) string) store.Finding {
 	const forgets = "a failover may lose the record of who holds a worker and which ids were issued, and ids repeat"
 	all := max(r.Recorded, r.Online)
 	need := s.wanted(all)
-	counts := fmt.Sprintf("%d recorded, %d attached, %d of them online; a write waits for %d", r.Recorded, r.Attached, r.Online, need)
+	counts := fmt.Sprintf("%d recorded, %d attached, %d of them online, %d caught up; a write waits for %d", r.Recorded, r.Attached, r.Online, r.CaughtUp, need)
+	never := "replica-priority 0"
+	if s.cluster != nil { // priorities are for Sentinels
+		never = "cluster-replica-no-failover yes"
+	}
 	fewer := fmt.Sprintf("start the missing ones, or lower the number: firn store replicas %d", r.Online)
 	if s.cfg.Replicas > 0 {
 		fewer = "start the missing ones, or leave out ?replicas"
@@ -97,7 +115,7 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, anot
 	j := backend.Judge("replicas").
 		When(servers > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d servers: each is a separate store, and ids repeat", servers),
 			"name one primary, or Sentinels and ?master=NAME: no balancer, and no name with several addresses").
-		When(another != nil, store.Bad, fmt.Sprintf("the servers in the URL do not agree on the primary: %v", another),
+		When(asked.another != nil, store.Bad, fmt.Sprintf("the servers in the URL do not agree on the primary: %v", asked.another),
 			"name Sentinels or servers of one setup only: each process asks whichever answers first, so ids repeat; during a failover, check again later").
 		When(info["role"] == "slave", store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME").
 		When(r.promoted && need > r.Online, store.Bad, counts+": it was promoted before Firn wrote to it, and its former primary may be alive: no write is confirmed",
@@ -105,8 +123,10 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, anot
 		When(need > r.Online, store.Bad, counts+": no write is confirmed, so new processes and sequences wait, and holders continue until their fence", fewer).
 		When(need == 0 && all > 0, store.Bad, counts+": "+forgets, "leave out ?replicas").
 		When(need < all, store.Doubtful, counts+": if another replica is promoted, "+forgets, "leave out ?replicas").
-		When(watched, store.Doubtful, counts+"; Sentinels that the URL does not name monitor it: they may promote another server unnoticed", "name them, with ?master=NAME").
-		When(r.Attached > r.Online, store.Doubtful, counts+": if one that is not online is promoted, "+forgets, "promote none before it is online: replica-priority 0 until then")
+		When(asked.watched, store.Doubtful, counts+"; Sentinels that the URL does not name monitor it: they may promote another server unnoticed", "name them, with ?master=NAME").
+		When(asked.behind != nil, store.Doubtful, fmt.Sprintf("%s: cannot find out which have caught up: %v", counts, asked.behind), "see what the server refuses: a replica that is behind must not be promoted").
+		When(r.Attached > r.CaughtUp, store.Doubtful, counts+": if one that has not caught up is promoted, "+forgets, "promote none before it has caught up, as firn store replicas shows: "+never+" until then").
+		When(asked.more != "", store.Doubtful, counts+": "+asked.more, "have all replicas online before Firn writes again, or have those that left for good forgotten")
 	if all == 0 {
 		return j.Else("no replicas: no failover can lose writes")
 	}

@@ -15,6 +15,9 @@ var Script = compareAndSwap
 // ReachedAt returns the address where the client reaches a server of a cluster.
 var ReachedAt = reachedAt
 
+// Persists judges what a server says about its disk.
+var Persists = persists
+
 // ReplicasScript is the beginning of the scripts that write.
 const ReplicasScript = replicas
 

@@ -149,6 +149,27 @@ func TestANumberIsNotLoweredWhileASentinelKnowsTheReplicaThatIsGone(t *testing.T
 	confirmed(t, s, "alone")
 }
 
+// It was away when Firn wrote first, so no write waits for it.
+func TestAReplicaThatOnlySentinelsKnowIsDoubtful(t *testing.T) {
+	t.Parallel()
+	p, replicas := withReplicas(t, 2)
+	_, url := sentinels(t, p.Addr(), 1, 1, 2)
+	replicas[1].Kill()
+	operator := raw(t, p.Addr())
+	await(t, "it to be gone", func() bool { return strings.Count(replicaLines(operator), "state=") == 1 })
+	s := open(t, url)
+	confirmed(t, s, "beside one")
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "a write waits for 1: Sentinel") || !contains(f.Says, "knows 2 replicas") || contains(f.Says, "refused") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	replicas[1].Restart()
+	online(t, p.Addr(), 2)
+	confirmed(t, s, "with both")
+	if f := verdict(t, s); f.Verdict != store.Good {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+}
+
 // Without the Sentinels nothing shows whether the cut-off replica has been promoted meanwhile.
 func TestANumberIsNotLoweredWithoutTheSentinelsThatWatch(t *testing.T) {
 	t.Parallel()
@@ -385,6 +406,18 @@ func TestAReplicaThatLeavesAClusterIsCountedUntilTheClusterForgetsIt(t *testing.
 	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
 	joined(t, owner, other, 1)
 	leaves := joined(t, owner, other, 2)
+	leaves.Pause()
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Advice, "cluster-replica-no-failover yes") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	leaves.Resume()
+	leaves.Kill()
+	await(t, "it to be gone", func() bool { return strings.Count(replicaLines(owner), "state=") == 1 })
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "a write waits for 1: the cluster knows 2 replicas") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	leaves.Restart()
+	online(t, owner.Options().Addr, 2)
 	confirmed(t, s, "with both")
 	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Advice, "cluster-allow-replica-migration no") {
 		t.Errorf("%v: %v", f.Verdict, f)

@@ -83,13 +83,44 @@ type Replicas struct {
 	Recorded int       `json:"recorded"`
 	Lowered  time.Time `json:"lowered,omitzero"`
 	Attached int       `json:"attached"` // now; they may still load
-	Online   int       `json:"online"`   // those that acknowledge writes; no other must be promoted
+	Online   int       `json:"online"`   // those that have acknowledged something; the first time they may still be behind
+	CaughtUp int       `json:"caughtUp"` // those that have everything; no other must be promoted
 	promoted bool
 }
 
-// Replicas returns how many replicas are recorded, and how many there are now.
+// Replicas returns how many replicas are recorded, and how many there are now. It writes something that
+// changes nothing, and waits up to [Config.ConfirmTimeout] until all have it.
 func (s *Store) Replicas(ctx context.Context) (Replicas, error) {
-	return backend.Do(ctx, s.calls, "count the replicas of", s.cfg.Key, s.count)
+	return backend.Do(ctx, s.calls, "count the replicas of", s.cfg.Key, func(ctx context.Context) (Replicas, error) {
+		there, err := s.count(ctx)
+		if err == nil {
+			there.CaughtUp, err = s.caughtUp(ctx, there)
+		}
+		return there, err
+	})
+}
+
+// caughtUp returns how many of the attached replicas have all that was written so far. That a replica is
+// online says less: its first acknowledgement may be of a copy that is minutes old.
+func (s *Store) caughtUp(ctx context.Context, there Replicas) (int, error) {
+	if there.Attached == 0 {
+		return 0, nil
+	}
+	node, err := s.node(ctx)
+	if err != nil {
+		return 0, err
+	}
+	conn := node.Conn() // WAIT waits for the writes of its own
+	defer func() { _ = conn.Close() }()
+	pipe := conn.Pipeline()
+	touched := touch.Eval(ctx, pipe, []string{s.cfg.Key})
+	waited := pipe.Do(ctx, "wait", there.Attached, s.cfg.ConfirmTimeout.Milliseconds())
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	if err := touched.Err(); err != nil {
+		return 0, err
+	}
+	n, err := waited.Int()
+	return min(n, there.Attached), err
 }
 
 func (s *Store) count(ctx context.Context) (there Replicas, err error) {

@@ -160,6 +160,41 @@ func TestAWriteIsConfirmedWhileTheFirstReplicaOnlyLoads(t *testing.T) {
 	}
 }
 
+// It has acknowledged something, and lacks what was confirmed before Firn writes again.
+func TestAReplicaThatIsOnlineAndBehindMustNotBePromoted(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 2)
+	s := open(t, "redis://"+p.Addr())
+	replicas[1].Pause()
+	if there, err := s.Replicas(ctx); err != nil || there.Attached != 2 || there.Online != 2 || there.CaughtUp != 1 {
+		t.Errorf("%+v, %v", there, err)
+	}
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "2 of them online, 1 caught up") || !contains(f.Advice, "promote none before it has caught up") || !contains(f.Advice, "replica-priority 0") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	replicas[1].Resume()
+	await(t, "it to catch up", func() bool {
+		there, err := s.Replicas(ctx)
+		return err == nil && there.CaughtUp == 2
+	})
+	if f := verdict(t, s); f.Verdict != store.Good || !contains(f.Says, "2 caught up") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	if n := raw(t, p.Addr()).Exists(ctx, "firn").Val(); n != 0 {
+		t.Error("asking left something behind")
+	}
+	refuses := raw(t, p.Addr())
+	if err := refuses.ConfigSet(ctx, "min-replicas-to-write", "3").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Replicas(ctx)
+	expect(t, "a server that takes no writes", err, store.ErrRefused, "min-replicas-to-write")
+	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "cannot find out which have caught up") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+}
+
 func TestAReaderOfTheStreamDoesNotCountAsAReplica(t *testing.T) {
 	t.Parallel()
 	// Like redis-cli --replica and programs that copy changes elsewhere: it acknowledges nothing.

@@ -160,3 +160,9 @@ end
 n = to
 return done()
 `)
+
+// touch writes something that a replica acknowledges, and changes nothing.
+var touch = redis.NewScript(`
+redis.call('ZADD', KEYS[1], 0, '')
+return redis.call('ZREM', KEYS[1], '')
+`)

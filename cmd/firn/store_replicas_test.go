@@ -29,12 +29,12 @@ func TestReplicasOfARedisCanBeShownAndLowered(t *testing.T) {
 		status int
 		want   string
 	}{
-		{nil, "store replicas", 0, "recorded  0\nattached  1\nonline    1\n"},
+		{nil, "store replicas", 0, "recorded  0\nattached  1\nonline    1\ncaught up 1\n"},
 		{nil, "next", 0, "\n"},
-		{nil, "store replicas", 0, "recorded  1\nattached  1\nonline    1\n"},
+		{nil, "store replicas", 0, "recorded  1\nattached  1\nonline    1\ncaught up 1\n"},
 		{nil, "store replicas 0", 1, "refused: 0 replicas, but 1 online: stop the ones to remove first"},
 		{nil, "store replicas 1", 0, "writes now need 1 replica (before: 1)\n"},
-		{nil, "doctor", 0, "1 recorded, 1 attached, 1 of them online; a write waits for 1\n"},
+		{nil, "doctor", 0, "1 recorded, 1 attached, 1 of them online, 1 caught up; a write waits for 1\n"},
 		{func() { replica.Kill(); until(t, "the replica to be gone", func() bool { return !online() }) }, "store replicas", 0, "No write is confirmed: start the missing replicas, or lower the number with firn store replicas 0.\n"},
 		{nil, "doctor", 1, "lower the number: firn store replicas 0\n"},
 		{nil, "store replicas 0", 0, "writes now need 0 replicas (before: 1); new processes wait once until running holders have"},

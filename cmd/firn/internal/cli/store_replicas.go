@@ -32,7 +32,9 @@ func newStoreReplicas() *cobra.Command {
 		Use:   "replicas [N]",
 		Short: "Show or set how many Redis replicas must confirm each write",
 		Long: `replicas shows how many replicas of a Redis must confirm each write: the most that were
-ever attached at the same time, as recorded in the store. It rises automatically.
+ever attached at the same time, as recorded in the store. It rises automatically. It
+also writes something that changes nothing, and shows how many attached replicas have
+that within a second, and so have caught up: promote no other.
 
 After removing replicas for good, lower it with N; until then no write is confirmed. That is
 safe only if no other server has this data and is a primary or may become one. It is
@@ -93,9 +95,12 @@ func showReplicas(out io.Writer, r redisstore.Replicas) error {
 	if !r.Lowered.IsZero() {
 		lowered = " (lowered at " + r.Lowered.UTC().Format(seconds) + ")"
 	}
-	_, err := fmt.Fprintf(out, "recorded  %d%s\nattached  %d\nonline    %d\n", r.Recorded, lowered, r.Attached, r.Online)
+	_, err := fmt.Fprintf(out, "recorded  %d%s\nattached  %d\nonline    %d\ncaught up %d\n", r.Recorded, lowered, r.Attached, r.Online, r.CaughtUp)
 	if err == nil && r.Online < r.Recorded {
 		_, err = fmt.Fprintf(out, "\nNo write is confirmed: start the missing replicas, or lower the number with firn store replicas %d.\n", r.Online)
+	}
+	if err == nil && r.CaughtUp < r.Attached {
+		_, err = fmt.Fprint(out, "\nPromote no replica that has not caught up: replica-priority 0 until then, in a cluster cluster-replica-no-failover yes.\n")
 	}
 	return err
 }
