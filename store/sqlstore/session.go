@@ -248,9 +248,16 @@ func (s *Store) session(ctx context.Context) (conn *sql.Conn, leave func(), err 
 	if err != nil {
 		return nil, nil, err
 	}
-	got := make(chan attempt, 1)
+	release := func(a attempt) {
+		if a.err == nil {
+			_ = a.conn.Close() // back to the pool, unless it is bad
+		}
+		left()
+	}
+	var a attempt
 	select {
 	case s.patient <- struct{}{}:
+		got := make(chan attempt, 1)
 		go func() {
 			connecting, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxConnect)
 			defer cancel()
@@ -258,25 +265,19 @@ func (s *Store) session(ctx context.Context) (conn *sql.Conn, leave func(), err 
 			<-s.patient
 			got <- a
 		}()
+		select {
+		case a = <-got:
+		case <-ctx.Done():
+			go func() { release(<-got) }()
+			return nil, nil, ctx.Err()
+		}
 	default:
-		got <- s.connect(ctx)
+		a = s.connect(ctx)
 	}
-	release := func(a attempt) {
-		if a.err == nil {
-			_ = a.conn.Close() // back to the pool, unless it is bad
-		}
-		left()
+	if a.err != nil {
+		release(a)
 	}
-	select {
-	case a := <-got:
-		if a.err != nil {
-			release(a)
-		}
-		return a.conn, func() { release(a) }, a.err
-	case <-ctx.Done():
-		go func() { release(<-got) }()
-		return nil, nil, ctx.Err()
-	}
+	return a.conn, func() { release(a) }, a.err
 }
 
 // An attempt is how connecting ended.
