@@ -74,7 +74,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	}
 	s.change(h, func(h *holding) { h.fence = max(h.fence, m.fence) })
 	if clockErr == nil {
-		held.Through = max(held.Through, m.fence)
+		held.Through = m.fence
 	}
 	return held, clockErr
 }
