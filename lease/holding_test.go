@@ -212,6 +212,9 @@ func TestAStrictRenewalThatComesTooLateIsALoss(t *testing.T) {
 		if errors.Is(err, ErrLost) != c.lost || err != nil != c.lost {
 			t.Errorf("%v before its fence: %+v, %v", c.before, got, err)
 		}
+		if c.lost && got != grant {
+			t.Errorf("a renewal that failed returns %+v, not the grant that it was for", got)
+		}
 		slow.takes = 0
 		if err := s.Look(ctx, got); errors.Is(err, ErrLost) != c.lost {
 			t.Errorf("after that: %v", err)
@@ -393,6 +396,19 @@ func TestAStrictClaimWhoseWaitFailsIsUndone(t *testing.T) {
 	}
 }
 
+// A claim in a strict pool may begin only when its wait is over, however long the machine slept: the
+// grant is what its last write says.
+func TestAStrictClaimAfterALongSleepIsGrantedFromThePresent(t *testing.T) {
+	w := newWorld(t)
+	on := &sleeper{machine: w.time, wake: func() { w.time.Pass(5 * time.Minute) }}
+	s, ask := w.slots(t, w.shared, func(c *Config) { c.Tolerance, c.Strict, c.Generator.Time = 2*time.Second, 80*time.Second, on })
+	grant := must(s.Acquire(context.Background(), ask()))
+	slot := must(Inspect(context.Background(), w.mem, "default")).Slots[0]
+	if now := ask().Now; grant.After != now-1 || grant.After != slot.After || grant.Through != slot.Fence {
+		t.Errorf("at %d it is granted %+v, and the store has %+v", now, grant, slot)
+	}
+}
+
 // timed is a store with a clock of its own.
 type timed struct {
 	*scripted
@@ -413,4 +429,77 @@ func (s *sleeper) Sleep(ctx context.Context, d time.Duration) error {
 	}
 	s.wake()
 	return context.Cause(ctx)
+}
+
+// What another has written meanwhile in the place of a vanished slot is not Firn's to replace.
+func TestAVanishedSlotIsNotWrittenOverForeignContent(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	meanwhile := func() {}
+	s, ask := w.slots(t, func(c *Config) {
+		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
+			if what == "write" && key == theSlot {
+				meanwhile()
+			}
+			return nil
+		}}
+	})
+	grant := must(s.Acquire(ctx, ask()))
+	w.mem.Delete(theSlot)
+	meanwhile = func() {
+		meanwhile = func() {}
+		w.put(theSlot, []byte("{}"))
+	}
+	if err := s.Look(ctx, grant); !errors.Is(err, store.ErrForeign) {
+		t.Errorf("%v", err)
+	}
+	if got := string(must(w.mem.Get(ctx, theSlot)).Value); got != "{}" {
+		t.Errorf("it was replaced by %s", got)
+	}
+}
+
+// hasty is a store with a clock that wants all calls to be urgent.
+type hasty struct {
+	remote
+	t *testing.T
+}
+
+func (h hasty) see(ctx context.Context, what string) {
+	h.t.Helper()
+	if !store.IsUrgent(ctx) {
+		h.t.Errorf("%s waits behind calls that are not urgent", what)
+	}
+}
+
+func (h hasty) Get(ctx context.Context, key string) (store.Entry, error) {
+	h.see(ctx, "a read of "+key)
+	return h.remote.Get(ctx, key)
+}
+
+func (h hasty) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	h.see(ctx, "a list of "+prefix)
+	return h.remote.List(ctx, prefix)
+}
+
+func (h hasty) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	h.see(ctx, "a write of "+key)
+	return h.remote.CompareAndSwap(ctx, key, old, value)
+}
+
+func (h hasty) Now(ctx context.Context) (time.Time, error) {
+	h.see(ctx, "the clock")
+	return h.remote.Now(ctx)
+}
+
+// Newcomers wait for no more than the grace, so looks must not queue behind ranges and sequences.
+func TestAllCallsOfSlotsAreUrgent(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *Config) { c.Store = hasty{remote{c.Store, w.time.Wall, nil}, t} })
+	grant := must(s.Acquire(ctx, ask()))
+	w.time.Pass(30 * time.Second)
+	grant = must(s.Renew(ctx, grant, ask()))
+	w.mem.Delete(theSlot) // so that the look writes it, and the pool
+	must(0, s.Look(ctx, grant))
+	must(0, s.Release(ctx, grant, grant.After))
 }

@@ -162,6 +162,9 @@ func TestANewcomerCanceledWhileItWaits(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "wait 12s, as the pool is new") || !strings.HasSuffix(err.Error(), "each try waits from the start, so allow it more than 12s") {
 		t.Errorf("%v", err)
 	}
+	if errors.Is(err, store.ErrConflict) {
+		t.Errorf("nobody was quicker: %v", err)
+	}
 	if p := must(Inspect(context.Background(), w.mem, "default")); p.Open || len(p.Slots) > 0 {
 		t.Errorf("%+v", p)
 	}
@@ -267,6 +270,7 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 func TestANewcomerCanceledBetweenTwoTries(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := newWorld(t)
+	w.hold(t) // so that the pool is open
 	s, ask := w.slots(t, func(c *Config) {
 		c.Generator.Time = endsAsleep{w.time, cancel}
 		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
@@ -277,7 +281,7 @@ func TestANewcomerCanceledBetweenTwoTries(t *testing.T) {
 		}}
 	})
 	w.put(theSlot, must(register.Encode(Slot{Fence: 5, Owner: "another", Free: true})))
-	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) {
+	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrConflict) {
 		t.Errorf("%v", err)
 	}
 }
@@ -314,6 +318,12 @@ func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
 	var exhausted *firn.TimeExhaustedError
 	if _, err := s.Acquire(ctx, Ask{}); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Generator.Layout || !exhausted.End.Equal(s.cfg.Generator.Layout.End()) {
 		t.Errorf("at the last tick: %v", err)
+	}
+	w = newWorld(t)
+	s, _ = w.slots(t)
+	w.time.Set(s.cfg.Generator.Layout.End())
+	if _, err := s.Acquire(ctx, Ask{}); !errors.As(err, &exhausted) || w.store.Counts().CompareAndSwap != 0 {
+		t.Errorf("after the last tick, and after %d writes: %v", w.store.Counts().CompareAndSwap, err)
 	}
 }
 

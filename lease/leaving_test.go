@@ -123,6 +123,9 @@ func TestCloseGivesBackAWorkerLeftWhoseReleaseFailedOrSaysSo(t *testing.T) {
 		default:
 			source.fail = nil
 		}
+		if errs := l.State().Errors; (errs == 0) != (how == "is cut off by Close" || how == "comes to one that is lost") {
+			t.Errorf("the release %s: %d errors", how, errs)
+		}
 		err := l.Close(context.Background())
 		if !slices.Equal(source.released, want) || (err != nil) != (how == "fails for good") {
 			t.Errorf("the release %s: given back are %v, and Close says %v", how, source.released, err)
@@ -304,5 +307,73 @@ func TestAReleaseThatHangsDelaysTheNextLookByOneCallAtMost(t *testing.T) {
 				t.Errorf("a look every %v: the turn took %v, not %v", look, time.Since(began), want)
 			}
 		})
+	}
+}
+
+// A fickle source fails renewals and looks as a test says.
+type fickle struct {
+	*leaver
+	renew, look error
+}
+
+func (f *fickle) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+	if f.renew != nil {
+		return held, f.renew
+	}
+	return f.leaver.Renew(ctx, held, ask)
+}
+
+func (f *fickle) Look(context.Context, firn.Grant) error { return f.look }
+
+// A brief source first grants a tick or two.
+type brief struct{ *fickle }
+
+func (b brief) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	if len(b.asked) == 0 {
+		ask.Window = 1
+	}
+	return b.fickle.Acquire(ctx, ask)
+}
+
+// A first grant that is over soon and cannot be renewed is given back. If it was lost, another is taken,
+// whatever becomes of the first. If not, both errors are reported.
+func TestAFirstGrantThatCannotBeRenewed(t *testing.T) {
+	errFull := errors.New("the source is full")
+	for _, c := range []struct{ renew, want error }{{ErrLost, nil}, {errFull, errFull}} {
+		source := brief{&fickle{leaver: &leaver{give: []int64{1, 2}, fail: func(context.Context, int64) error { return errAway }}, renew: c.renew}}
+		l, err := start(context.Background(), source, Config{Generator: firn.Config{Time: newMachine()}})
+		if !errors.Is(err, c.want) || c.want != nil && !errors.Is(err, errAway) || !slices.Equal(source.asked, []int64{1}) {
+			t.Errorf("%v: %v; asked to take back are %v", c.renew, err, source.asked)
+		}
+		if err == nil && l.State().Worker != 2 {
+			t.Errorf("%v: on worker %d", c.renew, l.State().Worker)
+		}
+	}
+}
+
+// After a loss a virtual clock goes on where it was: the time that has passed is not added.
+func TestAVirtualClockGoesOnWhereItWasAfterALoss(t *testing.T) {
+	source, clock := &fickle{leaver: &leaver{give: []int64{1, 2}}}, newMachine()
+	l := must(start(t.Context(), source, Config{Generator: firn.Config{Time: clock, Clock: firn.ClockVirtual, Ahead: 5 * time.Second}}))
+	must(l.Next(t.Context()))
+	before := l.gen.State().Last
+	clock.Pass(time.Second) // less than it is ahead
+	source.look = ErrLost
+	l.turn(t.Context())
+	after := partsOf(l.gen.Layout(), must(l.Next(t.Context())))
+	if after.Worker != 2 || after.Tick < before || after.Tick > before+1 {
+		t.Errorf("worker %d goes on at tick %d after %d", after.Worker, after.Tick, before)
+	}
+}
+
+// A program may give its generator a worker of its own. It is not taken for one of the lease.
+func TestAWorkerFromElsewhereIsNotOneOfTheLease(t *testing.T) {
+	l, _ := switching(t, &leaver{give: []int64{1}})
+	before := l.grant
+	if err := l.Generator().Replace(firn.Grant{Worker: 9, After: before.Through, Through: before.Through + 10}); err != nil {
+		t.Fatal(err)
+	}
+	if l.grant != before {
+		t.Errorf("it keeps %+v, not %+v", l.grant, before)
 	}
 }

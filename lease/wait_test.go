@@ -117,6 +117,17 @@ func TestAWaitForAPinnedWorkerFollowsRenewals(t *testing.T) {
 	}
 }
 
+// Once the fence has passed, the store alone says whether the worker is free: its slot is read with the
+// pool, and not once more before.
+func TestAShortWaitForAPinnedWorkerReadsNoSlot(t *testing.T) {
+	w := newWorld(t)
+	holder, held := w.hold(t)
+	w.time.Set(holder.rules.idleAt(Slot{Fence: held.Through}).Add(-minWaitLook / 2))
+	if got := w.waitBeside(t, func(time.Duration) {}); got.took < minWaitLook/2 || got.took > minWaitLook || got.gets != 1 { // the last of the claim
+		t.Errorf("granted %+v after %v and %d reads", got.grant, got.took, got.gets)
+	}
+}
+
 // The holder continues up to its fence, and has not looked yet.
 func TestAForgetfulStoreDoesNotShortenTheWaitForAPinnedWorker(t *testing.T) {
 	ctx := context.Background()
