@@ -66,3 +66,25 @@ func TestARangeIsCutOffAtTheLastIDAndNeverGrows(t *testing.T) {
 		}
 	}
 }
+
+// A row that no range has room for takes nothing from others. A cell that is used up goes out of use:
+// callers would add to its word for as long as an outage lasts.
+func TestATakeInVainChangesNothingAndEndsAUsedUpCell(t *testing.T) {
+	s, err := New(Config{Store: memstore.New(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &stock{all: s, name: "orders", chain: []Range{{First: 20, Count: 5, Stride: 1}}}
+	n.cell.Store(newCell(Range{First: 1, Count: 3, Stride: 1}, 1))
+	if got := n.take(9, true); got.Count != 0 || n.left() != 8 {
+		t.Errorf("%v for a row of nine; %d ids are left of eight", got, n.left())
+	}
+	for _, want := range []string{"1 to 3", "20 to 24", "no ids"} {
+		if got := n.take(9, false).String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if n.cell.Load() != s.empty || n.issued() != 8 {
+		t.Errorf("the cell is still in use; %d ids of eight count as issued", n.issued())
+	}
+}

@@ -646,8 +646,8 @@ func TestNamesFollowTheRuleOfPools(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.open(func(c *segment.Config) { c.MaxNames = 3 })
 	for _, name := range []string{"", strings.Repeat("x", 65), "a/b", "a b", "a:b", "ä", "\x00", "a\n"} {
-		if _, err := s.Next(context.Background(), name); !errors.Is(err, firn.ErrSyntax) {
-			t.Errorf("name %q: %v", name, err)
+		if id, err := s.Next(context.Background(), name); !errors.Is(err, firn.ErrSyntax) || id != 0 {
+			t.Errorf("name %q: %d, %v", name, id, err)
 		}
 	}
 	for _, name := range []string{"A.b-c_9", strings.Repeat("x", 64), "slot"} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +129,8 @@ func TestABrokenSourceIsAnError(t *testing.T) {
 		n := w.orders(func(c *segment.Config) { c.Source = listed(r) })
 		if id, err := n.Next(t.Context()); !errors.Is(err, segment.ErrSource) || id != 0 {
 			t.Errorf("%+v: %d, %v", r, id, err)
+		} else if of := fmt.Sprint("a range of stride ", r.Stride); strings.Contains(err.Error(), of) != (r.Stride < 0 || r.Stride > 1<<20) {
+			t.Errorf("%+v: %v", r, err)
 		}
 	}
 	w := newWorld(t, 1)

@@ -176,6 +176,9 @@ func TestARequestThatDoesNotFitTakesNoIDs(t *testing.T) {
 			t.Errorf("filled %d: %v", n, ids)
 		}
 		fails(t, "a partial fill", err, sequence.ErrExhausted, "3 ids left")
+		if e := (*sequence.ExhaustedError)(nil); !errors.As(err, &e) || e.Max != maximum {
+			t.Errorf("of ids up to %d: %+v", maximum, e)
+		}
 		if n, err := txn.Fill(background, ids); n != 0 || !errors.Is(err, sequence.ErrExhausted) {
 			t.Errorf("filled %d, %v of nothing", n, err)
 		}
