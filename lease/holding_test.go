@@ -356,20 +356,22 @@ func TestALookThatCannotReadEnds(t *testing.T) {
 // A strict claim whose wait, or clock, comes to nothing is undone.
 func TestAStrictClaimWhoseWaitFailsIsUndone(t *testing.T) {
 	for name, c := range map[string]struct {
-		asleep func(w *world, cancel func(), on *bool)
+		asleep func(w *world, cancel func(), fails *string)
 		want   error
 		says   string
 	}{
-		"called off":       {func(_ *world, cancel func(), _ *bool) { cancel() }, context.Canceled, "wait 1m22s, as the pool is strict"},
-		"by a wrong clock": {func(w *world, _ func(), _ *bool) { w.time.Set(w.time.Wall().Add(time.Hour)) }, ErrClock, "lease: claim worker 0"},
-		"without a clock":  {func(_ *world, _ func(), away *bool) { *away = true }, errAway, "lease: claim worker 0"},
+		"called off":       {func(_ *world, cancel func(), _ *string) { cancel() }, context.Canceled, "wait 1m22s, as the pool is strict"},
+		"by a wrong clock": {func(w *world, _ func(), _ *string) { w.time.Set(w.time.Wall().Add(time.Hour)) }, ErrClock, "lease: claim worker 0"},
+		"without a clock":  {func(_ *world, _ func(), fails *string) { *fails = "clock" }, errAway, "lease: claim worker 0"},
+		"without its slot": {func(_ *world, _ func(), fails *string) { *fails = "get" }, errAway, "lease: claim worker 0"},
 	} {
 		w := newWorld(t)
 		ctx, cancel := context.WithCancel(context.Background())
-		wall, away := w.time.Wall(), false
+		wall, fails := w.time.Wall(), ""
 		on := &sleeper{machine: w.time, wake: func() {}}
 		st := &scripted{Store: w.mem, call: func(what, _ string) error {
-			if what == "clock" && away {
+			if what == fails {
+				fails = "" // once
 				return errAway
 			}
 			return nil
@@ -383,7 +385,7 @@ func TestAStrictClaimWhoseWaitFailsIsUndone(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.time.Pass(5 * time.Minute)
-		on.wake = func() { c.asleep(w, cancel, &away) }
+		on.wake = func() { c.asleep(w, cancel, &fails) }
 		before := must(Inspect(context.Background(), w.mem, "default")).Slots[0]
 		_, err := s.Acquire(ctx, ask())
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
