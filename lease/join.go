@@ -49,7 +49,7 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 	if wait > 0 {
 		// Each newcomer waits by its own monotonic clock, so clocks are not compared.
 		const why = "the pool is new, or its store may have forgotten holders"
-		s.cfg.Log.Info("waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", wait, "because", why)
+		s.cfg.Log.Info("waiting before a worker is granted", "pool", s.cfg.Pool, "for", wait, "because", why)
 		if err := s.attend(ctx, pool, wait); err != nil {
 			return Pool{}, reading{}, fmt.Errorf("lease: wait %v, as %s (pool %q): %w; each try waits from the start, so allow it more than %v", wait, why, s.cfg.Pool, err, wait)
 		}

@@ -55,7 +55,7 @@ func (c *Caller) CheckAdmin(what string) error {
 	case c.is.anonymous:
 		return unauthorized("%s needs a token with admin: true", what)
 	}
-	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with admin: true, which %s has not", what, c.is.name)
+	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with admin: true, which %s does not have", what, c.is.name)
 }
 
 // CheckUnveil returns a failure unless the caller may unveil ids of the namespaces that it may use. A veil hides
@@ -67,5 +67,5 @@ func (c *Caller) CheckUnveil(namespace string) error {
 	case c.is.anonymous:
 		return unauthorized("the ids of namespace %q are veiled: unveiling needs a token with unveil: true", namespace)
 	}
-	return failure.New(http.StatusForbidden, "forbidden", "the ids of namespace %q are veiled: unveiling needs a token with unveil: true, which %s has not", namespace, c.is.name)
+	return failure.New(http.StatusForbidden, "forbidden", "the ids of namespace %q are veiled: unveiling needs a token with unveil: true, which %s does not have", namespace, c.is.name)
 }

@@ -42,7 +42,7 @@ func (d doubt) print(out io.Writer) {
 	case !d.Implausible:
 		return
 	case len(d.Others) == 0:
-		fmt.Fprintf(out, "%-11s the time is implausible, also by all presets: give the layout of the id with --layout and --epoch\n", "hint")
+		fmt.Fprintf(out, "%-11s the time is implausible, also by all presets: is the id of a counter, or veiled? Otherwise give its layout with --layout and --epoch\n", "hint")
 	default:
 		fmt.Fprintf(out, "%-11s the time is implausible: does the id have another layout?\n", "hint")
 	}

@@ -94,6 +94,9 @@ JavaScript. Without LAYOUT it lists the presets.`,
 				}
 				if !asJSON {
 					t, _ := moment(cmp.Or(at, "now")) // span has read it
+					if last := l.Time(l.MaxTick()); at == "" && t.After(last) {
+						t = last // the layout has ended
+					}
 					in.print(cmd.OutOrStdout(), "Layout "+describe(l)+".", f, t)
 					return nil
 				}

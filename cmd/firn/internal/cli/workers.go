@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -183,7 +184,8 @@ and that its ids were not ahead of it (by a virtual clock, or by an --ahead long
 the tolerance). Then the fence moves back to 10s (the tolerance) from now, and the worker
 is granted again after that. If the guarantee is wrong, ids are issued twice. The fence
 of a returned worker stays.`,
-		Example: `  firn workers release 17 --store redis://127.0.0.1:6379/0`,
+		Example: `  firn workers release 17 --store redis://127.0.0.1:6379/0
+  firn workers release 1/98 --pool sites          # of datacenter 1`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage(errors.New("name one worker, as in firn workers release 17"))
@@ -191,9 +193,17 @@ of a returned worker stays.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			worker, err := strconv.ParseInt(args[0], 10, 64)
+			number := args[0]
+			if dc, n, ok := strings.Cut(number, "/"); ok { // as firn workers prints it
+				number = n
+				var err error
+				if datacenter, err = strconv.ParseInt(dc, 10, 64); err != nil || cmd.Flags().Changed("datacenter") {
+					return usage(fmt.Errorf("worker %q: write its number with --datacenter, or both as in 1/98", args[0]))
+				}
+			}
+			worker, err := strconv.ParseInt(number, 10, 64)
 			if err != nil {
-				return usage(fmt.Errorf("worker %q is not a number", args[0]))
+				return usage(fmt.Errorf("worker %q is not a number, or a datacenter and a number as in 1/98", args[0]))
 			}
 			return flags.onPool(cmd.Context(), func(ctx context.Context, s store.Store) error {
 				var last time.Time
@@ -209,7 +219,7 @@ of a returned worker stays.`,
 				}
 				later := ""
 				if slot.Taken && !slot.Gone {
-					later = ", or 20s later, as its holder may live"
+					later = ", or 20s later if its holder is still running"
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s%s\n",
 					slot.Worker, flags.pool, freeAt(slot.Until), later)

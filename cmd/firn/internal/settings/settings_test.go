@@ -52,7 +52,7 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 		"namespaces:\n  a: {clock: wall, rollback: [pray]}":                    {"namespaces.a.rollback", "wait [LIMIT"},
 		"namespaces:\n  a: {clock: virtual, clock_from: soon}":                 {"namespaces.a.clock_from", `"soon" is not a valid time`},
 		"namespaces:\n  a: {clock: virtual, clock_from: 2020-01-01}":           {"namespaces.a.clock_from", "2025-01-01T00:00:00.000Z to 2094"},
-		"namespaces:\n  a: {clock: wall, clock_from: 2026-01-01}":              {"namespaces.a.clock_from", `"wall" is not a valid clock: only clock virtual`},
+		"namespaces:\n  a: {clock: wall, clock_from: 2026-01-01}":              {"namespaces.a.clock_from", `is not a valid clock_from: only clock virtual`},
 		"namespaces:\n  a: {}\n  b: {clock: virtual, clock_from: 2026-01-01}":  {"line 3", "clock_from (the present, 2026-01-01)"},
 		"namespaces:\n  a: {ahead: soon}":                                      {"namespaces.a.ahead", "500ms"},
 		"namespaces:\n  a: {kind: uuidx}":                                      {"namespaces.a.kind", "snowflake"},

@@ -84,7 +84,7 @@ func (n Namespace) clockFrom(l firn.Layout) (time.Time, error) {
 	case errors.As(err, &syntax):
 		syntax.What = "time"
 	case err == nil && n.Clock != firn.ClockVirtual.String():
-		err = firn.NewSyntaxError("clock", n.Clock, "only clock virtual begins at a time of its own: choose it, or leave out clock_from")
+		err = firn.NewSyntaxError("clock_from", n.ClockFrom, "only clock virtual begins at a time of its own, and the clock is "+n.Clock+": choose virtual, or leave this out")
 	case err == nil:
 		if _, err = l.Tick(from); err != nil {
 			return time.Time{}, err
