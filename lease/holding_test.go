@@ -104,6 +104,7 @@ func TestAnOverlapIsNotForgotten(t *testing.T) {
 	if err := s.Release(ctx, grant, grant.After+5); err != nil {
 		t.Fatal(err)
 	}
+	w.mem.Delete(theSlot)
 	if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || errors.Is(err, ErrOverlap) {
 		t.Errorf("after it was given back: %v", err)
 	}
@@ -388,13 +389,27 @@ func TestAStrictClaimWhoseWaitFailsIsUndone(t *testing.T) {
 		on.wake = func() { c.asleep(w, cancel, &fails) }
 		before := must(Inspect(context.Background(), w.mem, "default")).Slots[0]
 		_, err := s.Acquire(ctx, ask())
-		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		if after := must(Inspect(context.Background(), w.mem, "default")).Slots[0]; !after.Free || after.Fence != before.Fence || after.revision == before.revision {
 			t.Errorf("%s: the slot is left as %+v, and was %+v", name, after, before)
 		}
 		cancel()
+	}
+}
+
+func TestAStrictClaimThatCannotBeUndoneSaysHowLongTheWorkerStaysUnused(t *testing.T) {
+	w := newWorld(t)
+	on := &sleeper{machine: w.time, wake: func() {
+		_, err := w.mem.Get(context.Background(), theSlot)
+		w.store.SetDown(err == nil) // once it is claimed
+	}}
+	s, ask := w.slots(t, w.shared, func(c *Config) { c.Tolerance, c.Strict, c.Generator.Time = 2*time.Second, 80*time.Second, on })
+	_, err := s.Acquire(context.Background(), ask())
+	until := s.cfg.Generator.Layout.Time(w.fence()).Format(time.RFC3339Nano)
+	if want := "leave worker 0 as it was (it stays unused until " + until + "): "; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

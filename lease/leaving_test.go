@@ -377,3 +377,16 @@ func TestAWorkerFromElsewhereIsNotOneOfTheLease(t *testing.T) {
 		t.Errorf("it keeps %+v, not %+v", l.grant, before)
 	}
 }
+
+// A source may grant the worker of an overlap again, above the ticks used, though its release has failed here.
+func TestTheWorkerOfAnOverlapMayBeGrantedAgain(t *testing.T) {
+	source := &fickle{leaver: &leaver{give: []int64{1, 1}, fail: func(context.Context, int64) error { return errAway }}}
+	l := must(start(t.Context(), source, Config{Generator: firn.Config{Time: newMachine()}}))
+	must(l.Next(t.Context()))
+	source.look = errors.Join(ErrLost, ErrOverlap)
+	before := l.grant
+	l.turn(t.Context())
+	if _, err := l.Next(t.Context()); err != nil || l.grant.Worker != 1 || l.grant.After < before.After {
+		t.Errorf("on %+v: %v", l.grant, err)
+	}
+}

@@ -128,6 +128,21 @@ func TestAShortWaitForAPinnedWorkerReadsNoSlot(t *testing.T) {
 	}
 }
 
+func TestAWaitForAPinnedWorkerLooksEveryTwoSecondsAtLeast(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	holder, held := w.hold(t)
+	worker, began := int64(0), w.time.Wall()
+	s, ask := w.slots(t, func(c *Config) {
+		c.Pinned, c.Generator.Random = &worker, func() uint64 { return uint64(2*time.Second - 1) }
+		c.Generator.Time = &during{machine: w.time, do: func() { must(0, holder.Release(ctx, held, held.After)) }}
+	})
+	must(s.Acquire(ctx, ask()))
+	if took := w.time.Wall().Sub(began); took > 2*time.Second {
+		t.Errorf("given back at once, taken after %v", took)
+	}
+}
+
 // The holder continues up to its fence, and has not looked yet.
 func TestAForgetfulStoreDoesNotShortenTheWaitForAPinnedWorker(t *testing.T) {
 	ctx := context.Background()
