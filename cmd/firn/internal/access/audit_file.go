@@ -3,7 +3,9 @@ package access
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 )
 
@@ -26,6 +28,20 @@ type AuditFile struct {
 func OpenAuditFile(path string, failed func(error)) (*AuditFile, error) {
 	f := &AuditFile{path: path, failed: failed}
 	return f, f.Reopen()
+}
+
+// CheckAuditFile returns the error that [OpenAuditFile] would, as far as it is known without creating the file.
+func CheckAuditFile(path string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, mode)
+	if err == nil {
+		return file.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Dir(path)); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("audit: %w", err)
 }
 
 // Reopen opens the path again. If that fails, it keeps the current file.

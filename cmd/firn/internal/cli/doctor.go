@@ -1,15 +1,20 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/store"
@@ -39,9 +44,10 @@ func newDoctor() *cobra.Command {
 		Short: "Check the clock, the store and the configuration",
 		Long: `doctor opens the store and reports the time of a read, the difference between its
 clock and this machine's, whether its settings keep acknowledged writes, and how full
-the pool is. With --config it also reports tokens that name no namespace, and listeners
-that receive tokens unencrypted. Each problem comes with advice. It writes nothing, except that it creates
-a missing table in a database.
+the pools are. With --config it also reads the keys and certificates that this names,
+examines its pools, and reports tokens that name no namespace and listeners that receive
+tokens unencrypted. Each problem comes with advice. It changes nothing, except that it
+creates a missing table in a database.
 
 It exits with status 1 when something is bad.`,
 		Example: `  firn doctor --store redis://127.0.0.1:6379/0
@@ -56,6 +62,9 @@ It exits with status 1 when something is bad.`,
 				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err
 				}
+				if err := server.CheckFiles(cfg); err != nil {
+					return err
+				}
 			}
 			ctx, end := withStoreTimeout(cmd.Context())
 			defer end()
@@ -65,13 +74,12 @@ It exits with status 1 when something is bad.`,
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
 			findings := examineStore(ctx, s)
-			pool, err := issuing.ReadPool(ctx, s, flags.pool)
-			switch {
-			case err == nil:
-				findings = append(findings, workersLeft(pool))
-				findings = append(findings, claimsAhead(pool)...)
-			case !errors.Is(err, store.ErrNotFound):
-				findings = append(findings, fails("pool", err))
+			pools := cfg.Layouts()
+			if len(pools) == 0 || given(cmd.Flags(), "pool") {
+				pools = map[string]map[string]firn.Layout{flags.pool: pools[flags.pool]}
+			}
+			for _, name := range slices.Sorted(maps.Keys(pools)) {
+				findings = append(findings, examinePool(ctx, s, name, pools[name])...)
 			}
 			findings = append(findings, cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP)...)
 			r := doctorReport{Store: storeurl.Redact(flags.store)}
@@ -109,6 +117,27 @@ func showReport(out io.Writer, r doctorReport) error {
 	}
 	_, err := fmt.Fprintln(out)
 	return err
+}
+
+// examinePool examines a pool, whose layout should be that of each of these namespaces.
+func examinePool(ctx context.Context, s store.Store, name string, namespaces map[string]firn.Layout) (found []store.Finding) {
+	pool, err := issuing.ReadPool(ctx, s, name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return []store.Finding{fails("pool", err)}
+	}
+	found = append([]store.Finding{workersLeft(pool)}, claimsAhead(pool)...)
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		if l := issuing.LayoutName(namespaces[namespace]); l != pool.Layout {
+			found = append(found, store.Finding{
+				Subject: "pool", Verdict: store.Bad, Says: fmt.Sprintf("%s has layout %s, and namespace %s has %s: it cannot join", name, pool.Layout, namespace, l),
+				Advice: "give the namespace the layout of its pool, or another pool",
+			})
+		}
+	}
+	return found
 }
 
 // farAhead is longer than the claims of a pool normally begin ahead of the clock after the pool was opened.

@@ -118,6 +118,16 @@ func cipherOf(cfg settings.Config, name string) (*veil.Cipher, error) {
 	return cipher, nil
 }
 
+// CheckKeys reads the keys of all veils.
+func CheckKeys(cfg settings.Config) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
+		_, err := cipherOf(cfg, name)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // base returns the source of a namespace's ids, before they are veiled or formatted. A counter's record has
 // the form before it makes an id for it.
 func (b *builder) base(ctx context.Context, name string, set settings.Namespace, form store.Form) (base, error) {

@@ -1,6 +1,7 @@
 package issuing
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -45,6 +46,9 @@ type Pool struct {
 	Slots   []Slot    `json:"slots"`
 }
 
+// LayoutName returns the name of a preset, or the layout's own text.
+func LayoutName(l firn.Layout) string { return cmp.Or(l.Name(), l.String()) }
+
 // ReadPool reads a pool, and the store's clock if it has one.
 func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 	p, err := lease.Inspect(ctx, s, name)
@@ -58,11 +62,8 @@ func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 		}
 	}
 	pool := Pool{
-		Pool: p.Name, Layout: p.Layout.String(), Made: p.Made, Open: p.Open, Clock: now.UTC(),
+		Pool: p.Name, Layout: LayoutName(p.Layout), Made: p.Made, Open: p.Open, Clock: now.UTC(),
 		Workers: (p.Layout.MaxDatacenter() + 1) * (p.Layout.MaxWorker() + 1), Slots: make([]Slot, len(p.Slots)),
-	}
-	if p.Layout.Name() != "" {
-		pool.Layout = p.Layout.Name()
 	}
 	if p.Strict > 0 {
 		pool.Strict = p.Strict.String()

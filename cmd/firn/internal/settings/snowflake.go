@@ -53,6 +53,22 @@ func (n Namespace) PoolName() string { return n.filled().Pool }
 // LayoutText returns the layout as in the configuration, or the default one.
 func (n Namespace) LayoutText() string { return n.filled().Layout }
 
+// Layouts returns the layouts of namespaces, by pool and namespace.
+func (c Config) Layouts() map[string]map[string]firn.Layout {
+	pools := map[string]map[string]firn.Layout{}
+	for name, n := range c.Namespaces {
+		cfg, err := n.Lease()
+		if !n.Generated() || err != nil { // then it was not read
+			continue
+		}
+		if pools[cfg.Pool] == nil {
+			pools[cfg.Pool] = map[string]firn.Layout{}
+		}
+		pools[cfg.Pool][name] = cfg.Generator.Layout
+	}
+	return pools
+}
+
 // Lease returns the configuration of the lease without its store.
 func (n Namespace) Lease() (lease.Config, error) {
 	found := Mistakes{}
