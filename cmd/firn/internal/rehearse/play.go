@@ -37,7 +37,7 @@ func (cfg *Config) check() error {
 // What a call got.
 const (
 	Issued   = "issued"   // an id of the clock's time
-	Waited   = "waited"   // the same, after a wait
+	Waited   = "waited"   // the same, after a wait of more than the layout's unit
 	History  = "history"  // an id of a time that the worker had passed already
 	Ahead    = "ahead"    // an id of a time ahead of the clock
 	Behind   = "behind"   // an id of a time behind the clock
@@ -220,7 +220,7 @@ func (p *play) call(ctx context.Context, g *firn.Generator) {
 		row.Got = History
 	case -off >= 2*l.Unit():
 		row.Got, row.Off = Behind, -off
-	case row.Wait > 0:
+	case row.Wait > l.Unit(): // less is usual, once a tick's sequence is used up
 		row.Got = Waited
 	default:
 		row.Got = Issued

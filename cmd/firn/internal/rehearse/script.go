@@ -37,8 +37,12 @@ func (a Act) String() string {
 	return a.Verb + " " + Brief(a.For)
 }
 
-// Brief writes a duration without the zeros of [time.Duration.String]: 1h instead of 1h0m0s.
+// Brief writes a duration without the zeros of [time.Duration.String], 1h instead of 1h0m0s, and to four digits
+// of a second.
 func Brief(d time.Duration) string {
+	if d > time.Millisecond {
+		d = d.Round(100 * time.Microsecond)
+	}
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
