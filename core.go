@@ -348,6 +348,9 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 				return decision{act: actWait, until: caughtUp, tried: true}
 			}
 			a.why = fmt.Sprintf("%s could not serve after %d tries", p, a.tries)
+			if a.tries < p.tries {
+				a.why = p.String() + " waits for smaller steps only"
+			}
 		case policyHistory:
 			d, ok := c.resume(now, tick, n, a)
 			if ok {
