@@ -136,7 +136,7 @@ func TestSignalsDuringStartup(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd, lines := serveLogged(ctx, t, folder, file)
-	for lines.Scan() && !strings.Contains(lines.Text(), "waiting for holders") {
+	for lines.Scan() && !strings.Contains(lines.Text(), "waiting before a worker is granted") {
 		continue
 	}
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {

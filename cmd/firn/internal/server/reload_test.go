@@ -347,18 +347,18 @@ func TestAnExposedServerWarnsThatItRefusesOtherMachinesOrReceivesTokensUnencrypt
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := http.Get("http://127.0.0.1:" + port + "/livez") // answered only after it was said
+		answer, err := http.Get("http://127.0.0.1:" + port + "/livez")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := answer.Body.Close(); err != nil {
 			t.Fatal(err)
 		}
+		v.stop() // by then it has warned
 		for _, warning := range []string{refuses, readable} {
 			if got := strings.Contains(v.log.String(), warning); got != (want == warning) {
 				t.Errorf("%q: %v", text, v.log)
 			}
 		}
-		v.stop()
 	}
 }
