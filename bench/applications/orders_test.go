@@ -88,7 +88,7 @@ func (o *Orders) Find(ctx context.Context, id firn.ID) (order Order, err error) 
 // database returns a database with a table orders, and the path of its file.
 func database(t *testing.T) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "app.db"))
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "app.db")+"?_pragma=foreign_keys(1)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ func TestThePageShowsTestedCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, "testdata/ent_test.go")
 	var code strings.Builder
 	for _, name := range files {
 		text, err := os.ReadFile(name)
