@@ -182,6 +182,9 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	if p.strict == 0 && p.source == "" && g.Lead() > p.tolerance && (w.quiet || r.IntN(4) > 0) {
 		g.Rollback, g.Ahead = nil, 0 // it would be refused
 	}
+	if p.source != "" && g.Lead() > time.Minute {
+		g.Rollback, g.Ahead = nil, 0 // without a fence its first id waits for as long
+	}
 	l.drawLag(g)
 	switch {
 	case p.regime != Reasserted || p.look == 0:
