@@ -172,7 +172,7 @@ func (f *fixed) Renew(_ context.Context, held firn.Grant, _ Ask) (firn.Grant, er
 	return held, nil
 }
 
-// Look implements [Source]: nobody takes the number.
+// Look implements [Source]: no other process takes the number.
 func (f *fixed) Look(context.Context, firn.Grant) error { return nil }
 
 // Release implements [Source].

@@ -28,7 +28,7 @@ func (l *Lease) run(ctx context.Context) {
 }
 
 // pause waits until the next look. Sleep of a clock for tests moves that clock, since its caller waits for
-// that. Nobody waits for a look, so such a clock has another method for it: see firntest.
+// that. No caller waits for a look, so such a clock has another method for it: see firntest.
 func (l *Lease) pause(ctx context.Context, d time.Duration) error {
 	clock := l.cfg.Generator.Time
 	if c, ok := clock.(interface {

@@ -90,7 +90,7 @@ func serversBehind(ctx context.Context, node *redis.Client) (int, error) {
 	return len(runs), nil
 }
 
-// Answers are what other servers say about one.
+// Answers hold what Sentinels, the cluster and the replicas say about the server.
 type answers struct {
 	another error  // one of them names another primary
 	more    string // that they know more replicas than a write waits for

@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/sha256"
 	"crypto/x509"
+	"fmt"
 	"net/http"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
@@ -48,24 +49,21 @@ func (c *Caller) Denied(namespace string) error {
 }
 
 // CheckAdmin returns a failure unless the caller may look at pools and metrics.
-func (c *Caller) CheckAdmin(what string) error {
-	switch {
-	case c.is.admin:
-		return nil
-	case c.is.anonymous:
-		return unauthorized("%s needs a token with admin: true", what)
-	}
-	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with admin: true, which %s does not have", what, c.is.name)
-}
+func (c *Caller) CheckAdmin(what string) error { return c.check(c.is.admin, "admin", what) }
 
 // CheckUnveil returns a failure unless the caller may unveil ids of the namespaces that it may use. A veil hides
 // traffic, also from callers that get ids: so this is a permission of its own.
 func (c *Caller) CheckUnveil(namespace string) error {
+	return c.check(c.is.unveil, "unveil", fmt.Sprintf("the ids of namespace %q are veiled: unveiling", namespace))
+}
+
+// check returns a failure unless the caller has a permission.
+func (c *Caller) check(has bool, permission, what string) error {
 	switch {
-	case c.is.unveil:
+	case has:
 		return nil
 	case c.is.anonymous:
-		return unauthorized("the ids of namespace %q are veiled: unveiling needs a token with unveil: true", namespace)
+		return unauthorized("%s needs a token with %s: true", what, permission)
 	}
-	return failure.New(http.StatusForbidden, "forbidden", "the ids of namespace %q are veiled: unveiling needs a token with unveil: true, which %s does not have", namespace, c.is.name)
+	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with %s: true, which %s does not have", what, permission, c.is.name)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
 
-// A doubt is that an id has another layout than the default one. Its zero value: there is none.
+// A doubt says that an id probably has another layout than the default one. The zero value is no doubt.
 type doubt struct {
 	Implausible bool          `json:"implausible,omitempty"` // the time
 	Others      []otherLayout `json:"other_layouts,omitempty"`

@@ -93,7 +93,10 @@ JavaScript. Without LAYOUT it lists the presets.`,
 					return usage(err)
 				}
 				if !asJSON {
-					t, _ := moment(cmp.Or(at, "now")) // span has read it
+					t, err := moment(cmp.Or(at, "now"))
+					if err != nil {
+						return usage(err)
+					}
 					if last := l.Time(l.MaxTick()); at == "" && t.After(last) {
 						t = last // the layout has ended
 					}

@@ -108,16 +108,16 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 	if err != nil {
 		return nil, 0, err
 	}
-	return sql.OpenDB(soon{connector}), connections, nil
+	return sql.OpenDB(loginBounded{connector}), connections, nil
 }
 
-// soon bounds an attempt to connect, login included: the driver bounds only the dial.
-type soon struct{ driver.Connector }
+// loginBounded bounds an attempt to connect, login included: the driver bounds only the dial.
+type loginBounded struct{ driver.Connector }
 
-func (s soon) Connect(ctx context.Context) (driver.Conn, error) {
+func (b loginBounded) Connect(ctx context.Context) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect)
 	defer cancel()
-	return s.Connector.Connect(ctx)
+	return b.Connector.Connect(ctx)
 }
 
 // openPostgres opens any URL that libpq accepts, including several hosts and libpq's settings,
@@ -169,15 +169,15 @@ func hostsInTurn(cfg *pgx.ConnConfig) *postgresHosts {
 		turned := cfg.Copy()
 		turned.Host, turned.Port, turned.TLSConfig = h.Host, h.Port, h.TLSConfig
 		turned.Fallbacks = slices.Concat(hosts[i+1:], hosts[:i])
-		c.from = append(c.from, stdlib.GetConnector(*turned, stdlib.OptionShouldPing(pingSoon)))
+		c.from = append(c.from, stdlib.GetConnector(*turned, stdlib.OptionShouldPing(pingFails)))
 	}
 	c.Connector = c.from[0]
 	return c
 }
 
-// pingSoon checks a connection that was idle. The driver would let a network that has forgotten it take as
-// long as an attempt to connect may.
-func pingSoon(ctx context.Context, p stdlib.ShouldPingParams) bool {
+// pingFails pings a connection that was idle, within a bound: the driver's own ping may take as long as an attempt
+// to connect, if the network has forgotten the connection.
+func pingFails(ctx context.Context, p stdlib.ShouldPingParams) bool {
 	if p.IdleDuration <= time.Second {
 		return false
 	}
