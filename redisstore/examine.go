@@ -118,7 +118,7 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, aske
 		When(asked.another != nil, store.Bad, fmt.Sprintf("the servers in the URL do not agree on the primary: %v", asked.another),
 			"name Sentinels or servers of one setup only: each process asks whichever answers first, so ids repeat; during a failover, check again later").
 		When(info["role"] == "slave", store.Bad, "it is a replica, which refuses writes", "name the primary, or Sentinels and ?master=NAME").
-		When(r.promoted && need > r.Online, store.Bad, counts+": it was promoted before Firn wrote to it, and its former primary may be alive: no write is confirmed",
+		When(r.promoted && need > r.Online, store.Bad, counts+": it was promoted while no replicas were recorded, and its former primary may be alive: no write is confirmed",
 			fmt.Sprintf("make sure that the former primary has ended, or is a replica, and then run firn store replicas %d", r.Online)).
 		When(need > r.Online, store.Bad, counts+": no write is confirmed, so new processes and sequences wait, and holders continue until their fence", fewer).
 		When(need == 0 && all > 0, store.Bad, counts+": "+forgets, "leave out ?replicas").

@@ -22,7 +22,7 @@ var Persists = persists
 const ReplicasScript = replicas
 
 // Learn gives a handle a record, as if it came from elsewhere.
-func (s *Store) Learn(n int, since int64) { s.learn(record{n, since}) }
+func (s *Store) Learn(n int, since int64) { s.learn(record{n: n, since: since, at: "-"}) }
 
 // AskSentinels asks the Sentinels of a URL about the server of s.
 func (s *Store) AskSentinels(ctx context.Context, url string) error {

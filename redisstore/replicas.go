@@ -12,10 +12,11 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// A record holds how many replicas must have a write, and since when: see the scripts.
+// A record holds how many replicas must have a write: see the scripts.
 type record struct {
 	n     int
 	since int64
+	at    string
 }
 
 // A look is a server's view of its replicas.
@@ -27,7 +28,7 @@ type look struct {
 	online    int
 	addresses int // of the online replicas
 	primary   int // 1, or 0
-	promoted  int // 1 if it was promoted and the set has no record, so that n is one more than it has
+	promoted  int // 1 if its former primary may wait for no replica, so that n is one more than it has
 }
 
 // syncs tell whether replicas connected between two moments: see the scripts.
@@ -39,7 +40,7 @@ func (s syncs) changed(earlier syncs) bool {
 
 // read parses a script's answer.
 func (l *look) read(answer *redis.Cmd) error {
-	return read(answer, &l.n, &l.since, &l.began, &l.commands, &l.history, &l.attached, &l.online, &l.addresses, &l.primary, &l.promoted)
+	return read(answer, &l.n, &l.since, &l.at, &l.began, &l.commands, &l.history, &l.attached, &l.online, &l.addresses, &l.primary, &l.promoted)
 }
 
 func read(answer *redis.Cmd, fields ...any) error {
@@ -78,8 +79,8 @@ func parseInfo(text string) map[string]string {
 
 // Replicas are those of the server that has the set.
 type Replicas struct {
-	// The most that were ever attached, or the number an operator set. If the server was promoted before
-	// anything was recorded, it is one more than are online: the former primary may be alive.
+	// The most that were ever attached, or the number an operator set. If the server was promoted while
+	// none were recorded, it is one more than are online: the former primary may be alive.
 	Recorded int       `json:"recorded"`
 	Lowered  time.Time `json:"lowered,omitzero"`
 	Attached int       `json:"attached"` // now; they may still load
@@ -125,11 +126,11 @@ func (s *Store) caughtUp(ctx context.Context, there Replicas) (int, error) {
 
 func (s *Store) count(ctx context.Context) (there Replicas, err error) {
 	var l look
-	if err := l.read(compareAndSwap.Run(ctx, s.client, []string{s.cfg.Key}, 0, 0, "look")); err != nil {
+	if err := l.read(compareAndSwap.Run(ctx, s.client, []string{s.cfg.Key}, 0, 0, "-", "look")); err != nil {
 		return there, err
 	}
 	if l.promoted == 0 {
-		s.learn(record{n: max(l.n, l.addresses), since: l.since}) // so that a write need not be sent twice
+		s.learn(record{max(l.n, l.addresses), l.since, l.at}) // so that a write need not be sent twice
 	}
 	there = Replicas{Recorded: l.n, Attached: l.attached, Online: l.online, promoted: l.promoted == 1}
 	if l.since > 0 {

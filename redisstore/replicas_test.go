@@ -93,6 +93,42 @@ func TestAReplicaPromotedWithOneOfItsOwnWaitsForTheFormerPrimary(t *testing.T) {
 	confirmed(t, s, "after a wipe, as the number was lowered")
 }
 
+// The number was lowered to 0, and the replica came after that: the former primary waits for none.
+func TestAReplicaThatCameAfterTheNumberWasLoweredToZeroIsNotPromotedUnnoticed(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, replicas := withReplicas(t, 1)
+	before := open(t, "redis://"+p.Addr())
+	confirmed(t, before, "together")
+	replicas[0].Kill()
+	await(t, "it to be gone", func() bool { return replicaLines(raw(t, p.Addr())) == "" })
+	if err := before.SetReplicas(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, before, "alone")
+	later := servers.Replica(t, p.Addr())
+	online(t, p.Addr(), 1)
+	if err := raw(t, later.Addr()).ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, before, "on the former primary")
+	after := open(t, "redis://"+later.Addr())
+	if f := verdict(t, after); f.Verdict != store.Bad || !contains(f.Says, "its former primary may be alive") {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+	unconfirmed(t, after, "on the promoted one", "0 of 1")
+	unconfirmed(t, open(t, "redis://"+later.Addr()), "of a new handle", "0 of 1")
+	if err := after.SetReplicas(ctx, 0); err != nil { // the operator has ended the former primary
+		t.Fatal(err)
+	}
+	confirmed(t, after, "with a lowered number")
+	confirmed(t, open(t, "redis://"+later.Addr()), "of a new handle, with a lowered number")
+	if err := raw(t, later.Addr()).FlushAll(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, after, "after a wipe, as the number was lowered here")
+}
+
 // patient opens a store that waits for replicas long enough for a busy machine.
 func patient(addr string, timeout time.Duration) (*redisstore.Store, error) {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: timeout + time.Second})
@@ -298,8 +334,8 @@ func TestScriptsCountTheReplicasInINFO(t *testing.T) {
 		}
 		info += "master_replid:x\r\nrun_id:x\r\nsync_full:1\r\nsync_partial_ok:1\r\ntotal_commands_processed:1\r\n"
 		// Replaces the server's own functions.
-		const server = "local redis = {call = function(name) if name == 'INFO' then return ARGV[4] end if name == 'ZCOUNT' then return 0 end return {} end}"
-		got, err := operator.Eval(context.Background(), server+redisstore.ReplicasScript+"return {addresses, online, attached}", []string{"firn"}, 0, 0, "single", info).Int64Slice()
+		const server = "local redis = {call = function(name) if name == 'INFO' then return ARGV[5] end if name == 'ZCOUNT' then return 0 end return {} end}"
+		got, err := operator.Eval(context.Background(), server+redisstore.ReplicasScript+"return {addresses, online, attached}", []string{"firn"}, 0, 0, "-", "single", info).Int64Slice()
 		if err != nil || !slices.Equal(got, []int64{test.addresses, test.online, test.attached}) {
 			t.Errorf("%q: the script counts %v, %v, want %v", test.replicas, got, err, test)
 		}

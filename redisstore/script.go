@@ -4,24 +4,25 @@ import "github.com/redis/go-redis/v9"
 
 // replicas begins both scripts that write. They read the replicas and the record at the moment of the
 // write, so that no replica can attach in between. Running a script again changes nothing. KEYS: the set.
-// ARGV: how many replicas the caller knows of and since when, the place of the server, then the script's
-// own arguments. The place is 'single', or 'cluster', where the script creates no set, or 'alone', a
+// ARGV: the caller's record of the replicas, the place of the server, then the script's own arguments. The place is 'single', or 'cluster', where the script creates no set, or 'alone', a
 // cluster's only server with keys of the slot; with 'look' the script only reads. The answer to 'look' is
 // a [look]; otherwise it is an error, and nothing was written, or
 //
-//	{replicas that must have it, since when, synchronizations, commands, addresses, replication id, life of the store}
+//	{the record of the replicas that must have it, synchronizations, commands, addresses, replication id, life of the store}
 //
 // The process, its history and the last lowering name the life: no two primaries have the same
 // replication id, as a promoted process begins another history.
 //
-// The record of the replicas is the member "\treplicas N SINCE": the greatest number of replicas ever
-// attached at one time, and when an operator last lowered it, in microseconds, or 0. Of two records the
-// later one counts, and of two with the same SINCE the greater N. But a handle's own record never lowers
-// N: it may come from the other side of a split, where N was lowered.
+// The record of the replicas is the member "\treplicas N SINCE [AT]": the greatest number of replicas ever
+// attached at one time, when an operator last lowered it, in microseconds, or 0, and for an N of 0 the
+// replication id of the server where. Of two records the later one counts, and of two with the same SINCE
+// the greater N. But a handle's own record never lowers N: it may come from the other side of a split,
+// where N was lowered.
 //
-// A server that was promoted had a primary, which may still be alive and confirm by itself. Where the set
-// has no record, nothing says how many replicas that one waits for. So the promoted one waits for one
-// more than it has. What a handle knows does not count: it has counted the replicas of this side only.
+// A server that was promoted had a primary, which may still be alive and confirm by itself. If the set has
+// no record, or one of 0 replicas from another history, that primary may wait for no replica. So the
+// promoted one waits for one more than it has. What a handle knows does not count: it has counted the
+// replicas of this side only.
 //
 // Some replicas in INFO may only be loading, perhaps for long. A replica is online if it has acknowledged
 // something since it was attached. Programs that read the stream and never acknowledge (redis-cli
@@ -76,14 +77,24 @@ if at then -- INFO stats takes long
 end
 local recorded, another = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[\treplicas ', '(\treplicas!', 'LIMIT', 0, 2))
 if another then return redis.error_reply('TWICE the record of replicas') end
-local there, lowered = string.match(recorded or '\treplicas 0 0', '^\treplicas (%d+) (%d+)$')
-if not there or #(recorded or '') > 30 then -- more digits than numbers here have
+local there, lowered, at = string.match(recorded or '\treplicas 0 0', '^\treplicas (%d+) (%d+) ?(%w*)$')
+if not there or #there + #lowered > 19 then -- more digits than numbers here have
   return redis.error_reply('RECORD ' .. string.sub(recorded, 2, 40))
 end
-local promoted = primary and not recorded and not string.find(info, 'second_repl_offset:-1', 1, true)
-if promoted then there = 1 + addresses end
-if ARGV[3] == 'look' then
-  return {there, lowered, syncs, commands, id, attached, online, addresses, primary and 1 or 0, promoted and 1 or 0}
+there, lowered = tonumber(there), tonumber(lowered)
+local n, since = tonumber(ARGV[1]), tonumber(ARGV[2])
+if lowered > since then
+  n, since = there, lowered
+else
+  n = math.max(n, there)
+  if since > lowered then at = ARGV[3] end -- the set was removed, or replaced by an older copy
+end
+if at == '' then at = '-' end
+local decided = there > 0 or since > 0 and (n > 0 or at == id)
+local promoted = primary and not decided and not string.find(info, 'second_repl_offset:-1', 1, true)
+if promoted then n = math.max(n, 1 + addresses) end
+if ARGV[4] == 'look' then
+  return {n, since, at, syncs, commands, id, attached, online, addresses, primary and 1 or 0, promoted and 1 or 0}
 end
 if not primary then
   return redis.error_reply('READONLY it is a replica')
@@ -91,21 +102,14 @@ end
 if redis.call('ZCOUNT', KEYS[1], '-inf', '(0') + redis.call('ZCOUNT', KEYS[1], '(0', '+inf') > 0 then
   return redis.error_reply('SCORE a member has a score that is not 0')
 end
-if ARGV[3] ~= 'single' then
+if ARGV[4] ~= 'single' then
   local open = '[' .. redis.call('CLUSTER', 'KEYSLOT', KEYS[1]) .. '->-'
   if string.find(redis.call('CLUSTER', 'NODES'), open, 1, true) then
     return redis.error_reply('MOVING the slot')
   end
 end
-if ARGV[3] == 'cluster' and not redis.call('ZRANGEBYLEX', KEYS[1], '-', '+', 'LIMIT', 0, 1)[1] then
+if ARGV[4] == 'cluster' and not redis.call('ZRANGEBYLEX', KEYS[1], '-', '+', 'LIMIT', 0, 1)[1] then
   return redis.error_reply('EMPTY there is no set')
-end
-there, lowered = tonumber(there), tonumber(lowered)
-local n, since = tonumber(ARGV[1]), tonumber(ARGV[2])
-if lowered > since then
-  n, since = there, lowered
-elseif not (promoted and since > 0) then -- it was lowered, and the set removed since then
-  n = math.max(n, there)
 end
 -- A script is not rolled back. So these two, which change nothing, find what the server may
 -- refuse before anything is written: permissions, memory, disk.
@@ -117,6 +121,7 @@ local _, run = string.find(server, 'run_id:', 1, true)
 run = string.sub(server, run + 1, run + 40)
 local function done(wrote)
   local member = string.format('\treplicas %.0f %.0f', n, since)
+  if n == 0 then member = member .. ' ' .. at end
   if member ~= recorded and (n > 0 or since > 0) then
     redis.call('ZADD', KEYS[1], 0, member)
     if recorded then redis.call('ZREM', KEYS[1], recorded) end
@@ -126,38 +131,38 @@ local function done(wrote)
   end
   local life = run .. '/' .. id
   if since > 0 then life = life .. string.format('/%.0f', since) end
-  return {n, since, syncs, commands, addresses, id, life}
+  return {n, since, at, syncs, commands, addresses, id, life}
 end
 `
 
 // compareAndSwap writes a register. ARGV: key, old revision or nothing, new revision, value. A second
 // run finds its own new revision, which is drawn at random.
 var compareAndSwap = redis.NewScript(replicas + `
-local head = ARGV[4] .. '\0'
-local found, second = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[4] .. '\1', 'LIMIT', 0, 2))
+local head = ARGV[5] .. '\0'
+local found, second = unpack(redis.call('ZRANGEBYLEX', KEYS[1], '[' .. head, '(' .. ARGV[5] .. '\1', 'LIMIT', 0, 2))
 if second then return redis.error_reply('TWICE it has two members') end
 local revision = ''
 if found then revision = string.sub(found, #head + 1, #head + 16) end
-if revision ~= ARGV[6] then
-  if revision ~= ARGV[5] then return redis.error_reply('CONFLICT it has another revision') end
-  redis.call('ZADD', KEYS[1], 0, head .. ARGV[6] .. '\n' .. ARGV[7])
+if revision ~= ARGV[7] then
+  if revision ~= ARGV[6] then return redis.error_reply('CONFLICT it has another revision') end
+  redis.call('ZADD', KEYS[1], 0, head .. ARGV[7] .. '\n' .. ARGV[8])
   if found then redis.call('ZREM', KEYS[1], found) end
 end
-return done(revision ~= ARGV[6])
+return done(revision ~= ARGV[7])
 `)
 
 // setReplicas sets N. ARGV: N, a deadline in microseconds, the run id of the checked server.
 var setReplicas = redis.NewScript(replicas + `
-if run ~= ARGV[6] then return redis.error_reply('OTHER another server is the primary now') end
-local to = tonumber(ARGV[4])
+if run ~= ARGV[7] then return redis.error_reply('OTHER another server is the primary now') end
+local to = tonumber(ARGV[5])
 if to < online then return redis.error_reply('ONLINE ' .. online) end
 if to < n then
   local time = redis.call('TIME')
   local now = time[1] * 1000000 + time[2]
-  if now > tonumber(ARGV[5]) then return redis.error_reply('LATE another server may be the primary now') end
+  if now > tonumber(ARGV[6]) then return redis.error_reply('LATE another server may be the primary now') end
   since = math.max(since + 1, now)
 end
-n = to
+n, at = to, id
 return done()
 `)
 

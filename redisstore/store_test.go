@@ -180,8 +180,8 @@ func TestAWriteRepeatedOnTheWayIsOneWrite(t *testing.T) {
 	}
 	revision := written.Revision
 	operator := raw(t, server.Addr())
-	again, err := redisstore.Script.Run(ctx, operator, []string{"firn"}, 0, 0, "single", "k", "", fmt.Sprintf("%016x", uint64(revision)), "v").Slice()
-	if err != nil || len(again) != 7 {
+	again, err := redisstore.Script.Run(ctx, operator, []string{"firn"}, 0, 0, "-", "single", "k", "", fmt.Sprintf("%016x", uint64(revision)), "v").Slice()
+	if err != nil || len(again) != 8 {
 		t.Errorf("repeated: %v, %v", again, err)
 	}
 	if n, err := operator.ZCard(ctx, "firn").Result(); err != nil || n != 1 {

@@ -114,7 +114,7 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
 		}
 		if n := max(x.n, x.after.online); x.acknowledged >= n && !connected { // then two replicas with one address count as two
-			s.learn(record{n: n, since: x.since})
+			s.learn(record{n, x.since, x.at})
 		}
 		asked = all
 	}
@@ -141,14 +141,14 @@ type exchange struct {
 
 func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Time, asked int, script *redis.Script, args ...any) (x exchange, err error) {
 	known := s.known()
-	keys, args := []string{s.cfg.Key}, append([]any{known.n, known.since}, args...)
+	keys, args := []string{s.cfg.Key}, append([]any{known.n, known.since, known.at}, args...)
 	var wrote, waited, looked *redis.Cmd
 	for _, run := range []func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd{script.EvalSha, script.Eval} {
 		wait := max(time.Until(deadline).Milliseconds(), 1) // 0 would wait for ever
 		pipe := conn.Pipeline()
 		wrote = run(ctx, pipe, keys, args...)
 		waited = pipe.Do(ctx, "wait", asked, wait)
-		looked = run(ctx, pipe, keys, 0, 0, "look")
+		looked = run(ctx, pipe, keys, 0, 0, "-", "look")
 		_, _ = pipe.Exec(ctx) // each command has its own error
 		if !redis.HasErrorPrefix(wrote.Err(), "NOSCRIPT") {
 			break
@@ -156,7 +156,7 @@ func (s *Store) exchange(ctx context.Context, conn *redis.Conn, deadline time.Ti
 		// It may still have waited, for replicas that are gone.
 		deadline = time.Now().Add(s.cfg.ConfirmTimeout)
 	}
-	if err := read(wrote, &x.n, &x.since, &x.began, &x.commands, &x.addresses, &x.history, &x.life); err != nil {
+	if err := read(wrote, &x.n, &x.since, &x.at, &x.began, &x.commands, &x.addresses, &x.history, &x.life); err != nil {
 		return x, err
 	}
 	s.learn(x.record)
