@@ -2,9 +2,12 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
+	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,31 +27,74 @@ const (
 const SpringCodeHeader = "Firn-Error"
 
 // SpringAccepts reports whether the method of a request is allowed, and answers it if not. A
-// Spring handler without declared methods allows all except OPTIONS, TRACE and CONNECT.
+// Spring handler without declared methods allows all except TRACE and CONNECT, and answers OPTIONS itself.
 func SpringAccepts(w http.ResponseWriter, r *http.Request) bool {
+	status := http.StatusMethodNotAllowed
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete:
 		return true
+	case http.MethodOptions:
+		status = http.StatusOK
 	}
-	w.Header()["Allow"] = []string{"GET, HEAD, POST, PUT, PATCH, DELETE"}
-	SpringFail(w, r, http.StatusMethodNotAllowed, "org.springframework.web.HttpRequestMethodNotSupportedException",
-		r.Method+" is not allowed here")
+	w.Header()["Allow"] = []string{"GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS"}
+	w.Header()["Content-Length"] = []string{"0"}
+	w.WriteHeader(status)
 	return false
 }
 
-// SpringTypeOfText returns the content type of a text: JSON for a client that prefers it, since
-// a client that parses a number as JSON refuses another type.
+// SpringTypeOfText returns the content type of a text for a request: what the client likes best, whatever it is, as
+// Spring does. A client that parses a number as JSON refuses another type. It is "" if the Accept header is invalid.
 func SpringTypeOfText(r *http.Request) string {
-	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		kind, _, _ := strings.Cut(part, ";")
-		switch strings.ToLower(strings.TrimSpace(kind)) {
-		case "text/plain", "text/*", "*/*":
-			return SpringTypeText
-		case "application/json":
-			return SpringTypeJSON
-		}
+	kinds, ok := accepted(r)
+	if !ok {
+		return ""
+	}
+	best := slices.IndexFunc(kinds, func(kind string) bool { return !strings.Contains(kind, "*") })
+	switch {
+	case best >= 0:
+		return kinds[best] + ";charset=UTF-8"
+	case len(kinds) > 0 && strings.HasPrefix(kinds[0], "application/"):
+		return SpringTypeJSON
 	}
 	return SpringTypeText
+}
+
+// SpringTakesJSON reports whether the client of a request accepts JSON.
+func SpringTakesJSON(r *http.Request) bool {
+	kinds, ok := accepted(r)
+	return ok && (len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool {
+		return kind == "application/json" || kind == "application/*" || kind == "*/*" ||
+			strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
+	}))
+}
+
+// accepted returns the media types of the Accept header, the one with the highest quality first. It is empty without a
+// header, which means that the client accepts all. Ok is false for an invalid header.
+func accepted(r *http.Request) (kinds []string, ok bool) {
+	header := strings.Join(r.Header["Accept"], ",")
+	if header == "*/*" || strings.Trim(header, " ,") == "" {
+		return nil, true
+	}
+	qualities := map[string]float64{}
+	for part := range strings.SplitSeq(header, ",") {
+		kind, with, err := mime.ParseMediaType(part)
+		if kind == "*" { // Java's own client sends it
+			kind = "*/*"
+		}
+		if err != nil || strings.Count(kind, "/") != 1 {
+			return nil, false
+		}
+		q := 1.0
+		if text := with["q"]; text != "" {
+			if q, err = strconv.ParseFloat(text, 64); err != nil {
+				return nil, false
+			}
+		}
+		kinds = append(kinds, kind)
+		qualities[kind] = q
+	}
+	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(qualities[b], qualities[a]) })
+	return kinds, true
 }
 
 // SpringAnswer answers with status 200.
@@ -73,8 +119,25 @@ func SpringNote(w http.ResponseWriter, f *failure.Failure) {
 	}
 }
 
-// SpringFail answers a failed request; exception is the name of a Java class, and may be empty.
+// SpringNotFound answers a request for a path that does not exist.
+func SpringNotFound(w http.ResponseWriter, r *http.Request) {
+	SpringFail(w, r, http.StatusNotFound, "", "No message available")
+}
+
+// SpringNotAcceptable answers a request whose client does not accept the form of the answer.
+func SpringNotAcceptable(w http.ResponseWriter, r *http.Request) {
+	SpringFail(w, r, http.StatusNotAcceptable, "org.springframework.web.HttpMediaTypeNotAcceptableException",
+		"Could not find acceptable representation")
+}
+
+// SpringFail answers a failed request; exception is the name of a Java class, and may be empty. A client that accepts
+// neither JSON nor HTML gets 406 without a body.
 func SpringFail(w http.ResponseWriter, r *http.Request, status int, exception, message string) {
+	if !SpringTakesJSON(r) && !takesHTML(r) {
+		w.Header()["Content-Length"] = []string{"0"}
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
 	if status == http.StatusUnauthorized {
 		w.Header()["Www-Authenticate"] = []string{"Bearer"}
 	}
@@ -87,6 +150,11 @@ func SpringFail(w http.ResponseWriter, r *http.Request, status int, exception, m
 		Message   string `json:"message"`
 		Path      string `json:"path"`
 	}{time.Now().UnixMilli(), status, http.StatusText(status), exception, message, r.URL.Path}))
+}
+
+func takesHTML(r *http.Request) bool {
+	kinds, ok := accepted(r)
+	return ok && slices.Contains(kinds, "text/html")
 }
 
 // SpringEncode returns v, made of numbers and texts alone, as Jackson writes it: without escapes

@@ -1,8 +1,8 @@
 // Package leafapi implements the HTTP interface of Leaf, Meituan's id service. A key of Leaf is
 // the name of a namespace.
 //
-// Leaf's pages /cache and /db are left out. They show the two buffers of a Leaf node and its
-// table, which a namespace does not have; /v1/namespaces shows namespaces, and checks access.
+// Leaf's pages /cache and /db show the two buffers of a Leaf node and its table, which a
+// namespace does not have. They lead to /v1/namespaces, which shows namespaces, and checks access.
 package leafapi
 
 import (
@@ -44,13 +44,31 @@ const (
 	decodePath    = "/decodeSnowflakeId"
 )
 
-// Register adds the interface's requests to a mux.
+// Register adds the interface's requests to a mux. Other paths below Leaf's do not exist there.
 func (a *API) Register(mux *http.ServeMux) {
-	h := a.Prefixed(http.NotFoundHandler())
+	h := a.Prefixed(http.HandlerFunc(a.notFound))
 	for _, path := range []string{segmentPath + "{key}", snowflakePath + "{key}", decodePath} {
 		mux.Handle(path, h)
 		mux.Handle(path+"/{$}", h)
 	}
+	for _, below := range []string{"/api/segment", "/api/segment/", "/api/snowflake", "/api/snowflake/", decodePath + "/"} {
+		mux.Handle(below, h)
+	}
+	for _, page := range []string{"/cache", "/db"} {
+		mux.Handle(page, http.HandlerFunc(a.namespaces))
+	}
+}
+
+func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
+	a.front.Answered(http.StatusNotFound)
+	httpapi.SpringNotFound(w, r)
+}
+
+// namespaces answers a request for one of Leaf's pages.
+func (a *API) namespaces(w http.ResponseWriter, r *http.Request) {
+	a.front.Answered(http.StatusFound)
+	w.Header()["Location"] = []string{"v1/namespaces"} // relative, as there may be a prefix that a proxy strips
+	w.WriteHeader(http.StatusFound)
 }
 
 // Prefixed serves the interface's requests below any prefix, such as
@@ -70,6 +88,11 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 		case strings.HasSuffix(path, decodePath):
 			if !httpapi.SpringAccepts(w, r) {
 				a.front.Answered(http.StatusMethodNotAllowed)
+				return
+			}
+			if !httpapi.SpringTakesJSON(r) {
+				a.front.Answered(http.StatusNotAcceptable)
+				httpapi.SpringNotAcceptable(w, r)
 				return
 			}
 			a.decode(w, r)
@@ -152,13 +175,19 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, key string, m mode) 
 		a.front.Answered(http.StatusMethodNotAllowed)
 		return
 	}
+	contentType := httpapi.SpringTypeOfText(r)
+	if contentType == "" {
+		a.front.Answered(http.StatusNotAcceptable)
+		httpapi.SpringNotAcceptable(w, r)
+		return
+	}
 	var room [20]byte
 	body, err := a.next(r, key, m, room[:0])
 	if err != nil {
 		a.fail(w, r, m, err)
 		return
 	}
-	httpapi.SpringAnswer(w, httpapi.SpringTypeOfText(r), body)
+	httpapi.SpringAnswer(w, contentType, body)
 }
 
 // next appends an id to b.
@@ -206,7 +235,8 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	if !query.Has("snowflakeId") {
 		f := a.front.Refuse(failure.BadRequest("bad_request", "the parameter snowflakeId is missing"))
 		httpapi.SpringNote(w, f)
-		httpapi.SpringFail(w, r, f.Status, "org.springframework.web.bind.MissingServletRequestParameterException", f.Message)
+		httpapi.SpringFail(w, r, f.Status, "org.springframework.web.bind.MissingServletRequestParameterException",
+			"Required String parameter 'snowflakeId' is not present")
 		return
 	}
 	ask := issuing.DecodeRequest{ID: query.Get("snowflakeId"), Format: "decimal", Namespace: query.Get("namespace")}
@@ -228,13 +258,13 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 		httpapi.SpringNote(w, f)
 		httpapi.SpringFail(w, r, f.Status, "", f.Message)
 	default:
-		httpapi.SpringAnswer(w, httpapi.SpringTypeJSON, httpapi.SpringEncode(struct {
-			Timestamp  string `json:"timestamp"`
-			SequenceID string `json:"sequenceId"`
+		httpapi.SpringAnswer(w, httpapi.SpringTypeJSON, httpapi.SpringEncode(struct { // in Leaf's order
 			WorkerID   string `json:"workerId"`
+			SequenceID string `json:"sequenceId"`
+			Timestamp  string `json:"timestamp"`
 		}{
+			strconv.FormatInt(result.Worker, 10), strconv.FormatInt(result.Sequence, 10),
 			fmt.Sprintf("%d(%s)", result.Time.UnixMilli(), result.Time.In(a.zone).Format("2006-01-02 15:04:05.000")),
-			strconv.FormatInt(result.Sequence, 10), strconv.FormatInt(result.Worker, 10),
 		}))
 	}
 }

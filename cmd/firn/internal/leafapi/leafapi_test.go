@@ -67,6 +67,9 @@ func TestAnswersAreThoseOfLeaf(t *testing.T) {
 		return `\{"timestamp":\d{13},"status":500,"error":"Internal Server Error","exception":"com\.sankuai\.inf\.leaf\.server\.exception\.LeafServerException",` +
 			`"message":"Result\{id=` + strconv.Itoa(code) + `, status=EXCEPTION\}","path":"` + path + `"\}`
 	}
+	missing := func(path string) string {
+		return `\{"timestamp":\d{13},"status":404,"error":"Not Found","message":"No message available","path":"` + path + `"\}`
+	}
 	for _, c := range []struct {
 		method, path string
 		status       int
@@ -86,22 +89,25 @@ func TestAnswersAreThoseOfLeaf(t *testing.T) {
 		{"GET", "/api/snowflake/get/orders", 500, js, failed(-2, "/api/snowflake/get/orders"), "wrong_kind"},
 		{"GET", "/api/snowflake/get/none", 500, js, failed(-2, "/api/snowflake/get/none"), "unknown_namespace"},
 		{"GET", "/api/segment/get/a%20b%3C", 500, js, failed(-2, "/api/segment/get/a b<"), "unknown_namespace"},
-		{"OPTIONS", "/api/segment/get/orders", 405, js, `.*"status":405,.*`, ""},
-		{"GET", "/api/segment/get/", 404, "", `.*\n`, ""},
-		{"GET", "/api/segment/get", 404, "", `.*\n`, ""},
-		{"GET", "/api/segment/get/a/b", 404, "", `.*\n`, ""},
-		{"GET", "/cache", 404, "", `.*\n`, ""},
+		{"OPTIONS", "/api/segment/get/orders", 200, "", ``, ""},
+		{"TRACE", "/api/segment/get/orders", 405, "", ``, ""},
+		{"GET", "/api/segment/get/", 404, js, missing("/api/segment/get/"), ""},
+		{"GET", "/api/segment/get", 404, js, missing("/api/segment/get"), ""},
+		{"GET", "/api/segment/get/a/b", 404, js, missing("/api/segment/get/a/b"), ""},
+		{"POST", "/api/snowflake/x", 404, js, missing("/api/snowflake/x"), ""},
+		{"GET", "/api/segment", 404, js, missing("/api/segment"), ""},
+		{"GET", "/decodeSnowflakeId/x", 404, js, missing("/decodeSnowflakeId/x"), ""},
 
 		{"GET", "/decodeSnowflakeId?snowflakeId=1169786042799259000", 200, js,
-			`\{"timestamp":"1567733700834\(2019-09-06 09:35:00\.834\)","sequenceId":"3448","workerId":"39"\}`, ""},
+			`\{"workerId":"39","sequenceId":"3448","timestamp":"1567733700834\(2019-09-06 09:35:00\.834\)"\}`, ""},
 		{"GET", "/gw/decodeSnowflakeId?snowflakeId=0", 200, js,
-			`\{"timestamp":"1288834974657\(2010-11-04 09:42:54\.657\)","sequenceId":"0","workerId":"0"\}`, ""},
+			`\{"workerId":"0","sequenceId":"0","timestamp":"1288834974657\(2010-11-04 09:42:54\.657\)"\}`, ""},
 		{"GET", "/decodeSnowflakeId?snowflakeId=0&namespace=sony", 200, js,
-			`\{"timestamp":"1409529600000\(2014-09-01 08:00:00\.000\)","sequenceId":"0","workerId":"0"\}`, ""},
+			`\{"workerId":"0","sequenceId":"0","timestamp":"1409529600000\(2014-09-01 08:00:00\.000\)"\}`, ""},
 		{"GET", "/decodeSnowflakeId?snowflakeId=abc", 200, js, `\{"errorMsg":"snowflake Id反解析发生异常!"\}`, "bad_id"},
 		{"GET", "/decodeSnowflakeId?snowflakeId=", 200, js, `\{"errorMsg":"snowflake Id反解析发生异常!"\}`, "bad_id"},
 		{"GET", "/decodeSnowflakeId?snowflakeId=9223372036854775808", 200, js, `\{"errorMsg":"snowflake Id反解析发生异常!"\}`, "bad_id"},
-		{"GET", "/decodeSnowflakeId", 400, js, `\{"timestamp":\d+,"status":400,"error":"Bad Request",.*`, "bad_request"},
+		{"GET", "/decodeSnowflakeId", 400, js, `\{"timestamp":\d+,"status":400,"error":"Bad Request",.*"message":"Required String parameter 'snowflakeId' is not present",.*`, "bad_request"},
 		{"GET", "/decodeSnowflakeId?snowflakeId=1&namespace=none", 404, js, `.*"status":404,.*`, "unknown_namespace"},
 		{"GET", "/decodeSnowflakeId?snowflakeId=1&namespace=txn", 400, js, `.*"status":400,.*`, "bad_request"},
 	} {
@@ -128,6 +134,37 @@ func TestAnswersAreThoseOfLeaf(t *testing.T) {
 	}
 }
 
+// The expected answers are those of Spring Boot 1.5.18 with Leaf's controllers.
+func TestTheClientDecidesTheTypeOfAnAnswer(t *testing.T) {
+	_, h := serve(t, memstore.New(nil), all)
+	for _, c := range []struct {
+		accept, path string
+		status       int
+		typ, body    string
+	}{
+		{"application/xml", "/api/segment/get/orders", 200, "application/xml;charset=UTF-8", "1"},
+		{"nonsense", "/api/segment/get/orders", 406, "", ""},
+		{"text/plain", "/api/segment/get/none", 406, "", ""},
+		{"application/xml", "/api/segment/get/a/b", 406, "", ""},
+		{"application/xml", "/decodeSnowflakeId?snowflakeId=1", 406, "", ""},
+		{"*/*", "/api/segment/get/orders", 200, "text/plain;charset=UTF-8", "2"},
+	} {
+		answer := ask(t, h, "GET", c.path, "Accept", c.accept)
+		if typ := answer.Header().Get("Content-Type"); answer.Code != c.status || typ != c.typ || answer.Body.String() != c.body {
+			t.Errorf("%s for %s: %d %s %s", c.path, c.accept, answer.Code, typ, answer.Body)
+		}
+	}
+}
+
+func TestLeafsPagesLeadToTheNamespaces(t *testing.T) {
+	_, h := serve(t, memstore.New(nil), all)
+	for _, page := range []string{"/cache", "/db"} {
+		if answer := ask(t, h, "GET", page); answer.Code != http.StatusFound || answer.Header().Get("Location") != "v1/namespaces" {
+			t.Errorf("%s: %d %v", page, answer.Code, answer.Header())
+		}
+	}
+}
+
 func TestIssuedIDsDecode(t *testing.T) {
 	_, h := serve(t, memstore.New(nil), all)
 	text := ask(t, h, "GET", "/api/snowflake/get/flake").Body.String()
@@ -140,8 +177,8 @@ func TestIssuedIDsDecode(t *testing.T) {
 		t.Errorf("the time of %d is %v", id, made)
 	}
 	body := ask(t, h, "GET", "/decodeSnowflakeId?snowflakeId="+text).Body.String()
-	want := `{"timestamp":"` + strconv.FormatInt(made.UnixMilli(), 10) + `(` + made.UTC().Add(8*time.Hour).Format("2006-01-02 15:04:05.000") +
-		`)","sequenceId":"` + strconv.FormatInt(id&4095, 10) + `","workerId":"` + strconv.FormatInt(id>>12&1023, 10) + `"}`
+	want := `{"workerId":"` + strconv.FormatInt(id>>12&1023, 10) + `","sequenceId":"` + strconv.FormatInt(id&4095, 10) +
+		`","timestamp":"` + strconv.FormatInt(made.UnixMilli(), 10) + `(` + made.UTC().Add(8*time.Hour).Format("2006-01-02 15:04:05.000") + `)"}`
 	if body != want {
 		t.Errorf("%s, want %s", body, want)
 	}

@@ -50,13 +50,20 @@ func New(s *issuing.Service, log *slog.Logger) *API {
 }
 
 // Register adds the interface's requests to a mux, at TinyId's default path, which its client
-// always requests.
+// always requests. Other paths below it do not exist there.
 func (a *API) Register(mux *http.ServeMux) {
-	h := a.Prefixed(http.NotFoundHandler())
+	h := a.Prefixed(http.HandlerFunc(a.notFound))
+	mux.Handle("/tinyid", h)
+	mux.Handle("/tinyid/", h)
 	for path := range a.requests {
 		mux.Handle("/tinyid"+path, h)
 		mux.Handle("/tinyid"+path+"/{$}", h)
 	}
+}
+
+func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
+	a.front.Answered(http.StatusNotFound)
+	httpapi.SpringNotFound(w, r)
 }
 
 // Prefixed answers the interface's requests behind any prefix of the path, as
@@ -93,6 +100,15 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 		a.front.Answered(http.StatusMethodNotAllowed)
 		return
 	}
+	contentType := httpapi.SpringTypeJSON
+	if asked.simple {
+		contentType = httpapi.SpringTypeOfText(r)
+	}
+	if contentType == "" || !asked.simple && !httpapi.SpringTakesJSON(r) {
+		a.front.Answered(http.StatusNotAcceptable)
+		httpapi.SpringNotAcceptable(w, r)
+		return
+	}
 	p, err := a.parse(r, asked)
 	if err != nil {
 		f := a.front.Refuse(err)
@@ -114,10 +130,6 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, asked request) {
 		a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
 		httpapi.SpringNote(w, f)
 		made.body = failed(made.body[:0], asked, p.bizType, f)
-	}
-	contentType := httpapi.SpringTypeJSON
-	if asked.simple {
-		contentType = httpapi.SpringTypeOfText(r)
 	}
 	httpapi.SpringAnswer(w, contentType, made.body)
 }

@@ -191,11 +191,12 @@ func TestRequestsThatDoNotReachTinyIDsCodeGetSpringsError(t *testing.T) {
 		{"GET", "/tinyid/id/nextId?bizType=test&batchSize=many", "", 400, `"status":400,"error":"Bad Request"`},
 		{"GET", "/tinyid/id/nextIdSimple?bizType=test&batchSize=2147483648", "", 400, `2147483648`},
 		{"GET", "/tinyid/id/nextIdSimple?bizType=test&batchSize=1.5", "", 400, `"path":"/tinyid/id/nextIdSimple"`},
-		{"OPTIONS", "/tinyid/id/nextId?bizType=test", "", 405, `OPTIONS is not allowed`},
-		{"TRACE", "/gateway/tinyid/id/nextId?bizType=test", "", 405, `"status":405`},
-		{"GET", "/tinyid/id/nextid?bizType=test", "", 404, ``},
-		{"GET", "/tinyid/nextId?bizType=test", "", 404, ``},
-		{"GET", "/tinyid/id/nextId/x?bizType=test", "", 404, ``},
+		{"OPTIONS", "/tinyid/id/nextId?bizType=test", "", 200, ``},
+		{"TRACE", "/gateway/tinyid/id/nextId?bizType=test", "", 405, ``},
+		{"GET", "/tinyid/id/nextid?bizType=test", "", 404, `"status":404,"error":"Not Found","message":"No message available","path":"/tinyid/id/nextid"}`},
+		{"GET", "/tinyid/nextId?bizType=test", "", 404, `"No message available"`},
+		{"GET", "/tinyid/id/nextId/x?bizType=test", "", 404, `"No message available"`},
+		{"GET", "/tinyid", "", 404, `"No message available"`},
 		{"GET", "/", "", 404, ``},
 	} {
 		answer := ask(t, h, c.method, c.path, c.body)
@@ -219,13 +220,21 @@ func TestThePathMayHaveAnyPrefix(t *testing.T) {
 	}
 }
 
-func TestNumbersAreJSONForClientsThatAcceptOnlyJSON(t *testing.T) {
+// The expected types are those of Spring Boot 1.5.18 with TinyId's controllers.
+func TestTheClientDecidesTheTypeOfANumber(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
 	for accept, want := range map[string]string{
 		"application/json, application/*+json": "application/json;charset=UTF-8",
 		"text/plain, application/json, */*":    "text/plain;charset=UTF-8",
 		"*/*;q=0.1":                            "text/plain;charset=UTF-8",
-		"image/png":                            "text/plain;charset=UTF-8",
+		"image/png":                            "image/png;charset=UTF-8",
+		"application/*":                        "application/json;charset=UTF-8",
+		"text/*":                               "text/plain;charset=UTF-8",
+		"*/*, application/json":                "application/json;charset=UTF-8",
+		"application/xml;q=0.5, application/json;q=0.9":        "application/json;charset=UTF-8",
+		"application/json;q=0.5, application/xml;q=0.9":        "application/xml;charset=UTF-8",
+		"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2": "text/html;charset=UTF-8",
+		"nonsense": "",
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/tinyid/id/nextIdSimple?bizType=test", http.NoBody)
 		r.Header.Set("Accept", accept)
@@ -234,6 +243,20 @@ func TestNumbersAreJSONForClientsThatAcceptOnlyJSON(t *testing.T) {
 		if got := w.Header().Get("Content-Type"); got != want {
 			t.Errorf("Accept: %s returns %s", accept, got)
 		}
+	}
+}
+
+func TestAClientThatDoesNotAcceptJSONGetsNoIDInIt(t *testing.T) {
+	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/tinyid/id/nextId?bizType=test", http.NoBody)
+	r.Header.Set("Accept", "application/xml")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusNotAcceptable || w.Body.Len() != 0 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "").Body.String(); got != "1" {
+		t.Errorf("after it: %q", got)
 	}
 }
 
