@@ -5,6 +5,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 // consecutive is a base that can issue consecutive ids.
@@ -16,13 +17,9 @@ type consecutive interface {
 // takeRow takes count consecutive ids.
 func (n *Namespace) takeRow(ctx context.Context, count int, b *Batch) error {
 	row, ok := n.base.(consecutive)
-	if !ok || n.texts != nil || n.cipher != nil {
-		why := "of kind " + n.Kind()
-		if ok {
-			why = "which are veiled or have a prefix"
-		}
+	if is := n.settings.Lacks(settings.Row); is != "" || !ok {
 		return failure.BadRequest("not_consecutive", "the ids of namespace %s, %s, are not consecutive: take %d with FIRN.NEXT %s COUNT %d",
-			n.name, why, count, n.name, count)
+			n.name, is, count, n.name, count)
 	}
 	first, err := row.consecutive(ctx, count)
 	if err != nil {

@@ -69,6 +69,9 @@ func (n *Namespace) Name() string { return n.name }
 // Kind returns the kind of ids, as in the configuration.
 func (n *Namespace) Kind() string { return n.settings.KindName() }
 
+// Lacks returns "" if the ids can be asked for by a verb, and otherwise what they are; see [settings.Namespace.Lacks].
+func (n *Namespace) Lacks(v settings.Verb) string { return n.settings.Lacks(v) }
+
 // Numeric reports whether ids are numbers, which clients can request in several formats.
 func (n *Namespace) Numeric() bool { return n.texts == nil }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/segment"
 )
 
@@ -58,16 +59,9 @@ func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func
 
 func (n *Namespace) takeRange(ctx context.Context, want int) (segment.Range, error) {
 	from, ok := n.base.(ranged)
-	if !ok || n.texts != nil || n.cipher != nil {
-		what := "of kind " + n.Kind()
-		switch {
-		case n.cipher != nil:
-			what = "veiled"
-		case ok:
-			what = "written with a prefix"
-		}
+	if is := n.settings.Lacks(settings.Range); is != "" || !ok {
 		return segment.Range{}, failure.BadRequest("no_ranges",
-			"the ids of namespace %s are %s and cannot be handed out as ranges: a plain segment or sequence can; ask for single ids", n.name, what)
+			"the ids of namespace %s are %s and cannot be handed out as ranges: a plain segment or sequence can; ask for single ids", n.name, is)
 	}
 	return from.takeRange(ctx, want)
 }

@@ -120,7 +120,7 @@ func kindsFrom(sources ...settings.Source) (names []string) {
 
 // fits refuses a namespace that the mode does not serve.
 func (m mode) fits(ns *issuing.Namespace) error {
-	if ns.Numeric() && slices.Contains(m.kinds, ns.Kind()) {
+	if ns.Lacks(settings.Single) == "" && slices.Contains(m.kinds, ns.Kind()) {
 		return nil
 	}
 	return failure.New(http.StatusNotFound, errKind, "namespace %s, of kind %s, is not served here: this path needs kind %s, without a prefix",

@@ -74,16 +74,11 @@ func (d *distributor) allow(r *http.Request, name string) error {
 // namespace of kind segment that shows its ids unchanged: without veil or prefix.
 func (d *distributor) segment(name string) (least firn.ID, err error) {
 	ns, declared := d.cfg().Namespaces[name]
-	is := "of kind " + ns.KindName()
-	switch {
-	case !declared:
+	if !declared {
 		return 0, nil
-	case ns.Of().Source != settings.Ranges:
-	case ns.Veil != nil:
-		is += " and veiled"
-	case ns.Prefix != "":
-		is += " and written with a prefix"
-	default:
+	}
+	is := ns.Lacks(settings.CounterRange)
+	if is == "" {
 		return ns.From, nil
 	}
 	return 0, fmt.Errorf("%w: the ids of namespace %q are %s, and are not handed out as ranges: take single ids at /ids/%s, or have a name of its own that is declared with kind: segment",

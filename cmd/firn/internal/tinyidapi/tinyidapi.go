@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 // API is the interface. Make one with [New].
@@ -219,8 +220,8 @@ func (a *API) issue(r *http.Request, asked request, p parameters, made *answer) 
 
 // numeric refuses a namespace whose ids are not numbers.
 func numeric(ns *issuing.Namespace) error {
-	if ns.Numeric() {
-		return nil
+	if is := ns.Lacks(settings.Single); is != "" {
+		return failure.BadRequest("bad_format", "the ids of namespace %s, %s, are not numbers", ns.Name(), is)
 	}
-	return failure.BadRequest("bad_format", "the ids of namespace %s, of kind %s, are not numbers", ns.Name(), ns.Kind())
+	return nil
 }
