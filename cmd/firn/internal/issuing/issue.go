@@ -59,7 +59,7 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 // empty.
 func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, namespace string, n int, b *Batch) error {
 	b.IDs = b.IDs[:0]
-	caller, ns, err := f.find(f.service.now.Load(), caller, Ask{Namespace: namespace, Fits: numeric}, n)
+	caller, ns, err := f.find(f.service.now.Load(), caller, Ask{Namespace: namespace, Fits: Numeric}, n)
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (f *Front) Range(ctx context.Context, caller *access.Caller, namespace stri
 	return r, err
 }
 
-// numeric refuses a namespace whose ids are texts.
-func numeric(ns *Namespace) error {
+// Numeric refuses a namespace whose ids are texts.
+func Numeric(ns *Namespace) error {
 	if ns.Numeric() {
 		return nil
 	}

@@ -72,6 +72,9 @@ func (n *Namespace) Kind() string { return n.settings.KindName() }
 // Lacks returns "" if the ids can be asked for by a verb, and otherwise what they are; see [settings.Namespace.Lacks].
 func (n *Namespace) Lacks(v settings.Verb) string { return n.settings.Lacks(v) }
 
+// First returns a number that no id is below: where a counter begins in an empty store, else 1.
+func (n *Namespace) First() int64 { return int64(max(n.settings.From, 1)) }
+
 // Numeric reports whether ids are numbers, which clients can request in several formats.
 func (n *Namespace) Numeric() bool { return n.texts == nil }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"time"
@@ -115,6 +116,13 @@ func (c *conn) config(args [][]byte) {
 	c.pairs(found...)
 }
 
+// memory returns how many bytes the process has from the operating system.
+func memory() uint64 {
+	read := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(read)
+	return read[0].Value.Uint64() - read[1].Value.Uint64()
+}
+
 // info answers INFO in Redis's format, with the fields that clients look for.
 func (c *conn) info(args [][]byte) {
 	uptime := int64(time.Since(c.server.started).Seconds())
@@ -125,8 +133,9 @@ func (c *conn) info(args [][]byte) {
 	sections := []struct{ name, text string }{
 		{"Server", fmt.Sprintf("redis_version:%s\r\nredis_mode:standalone\r\nserver_name:firn\r\nfirn_ready:%s\r\nos:%s\r\narch_bits:%d\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
 			compatible, ready, runtime.GOOS, strconv.IntSize, uptime, uptime/86400)},
-		{"Clients", fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\n", c.server.connections(), c.server.front.Limits().Connections)},
-		{"Persistence", "loading:0\r\n"},
+		{"Clients", fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\nblocked_clients:0\r\n", c.server.connections(), c.server.front.Limits().Connections)},
+		{"Memory", fmt.Sprintf("used_memory:%d\r\nmaxmemory:0\r\n", memory())},
+		{"Persistence", "loading:0\r\nrdb_bgsave_in_progress:0\r\naof_rewrite_in_progress:0\r\n"},
 		{"Stats", fmt.Sprintf("total_connections_received:%d\r\ntotal_commands_processed:%d\r\n", c.server.lastID.Load(), c.server.commands.Load())},
 		{"Replication", "role:master\r\nconnected_slaves:0\r\n"},
 		{"Cluster", "cluster_enabled:0\r\n"},

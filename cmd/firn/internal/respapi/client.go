@@ -41,7 +41,9 @@ var clientCommands = []struct {
 	{"no-touch", 1, 1, (*conn).clientSwitch},
 	{"reply", 1, 1, (*conn).clientReply},
 	{"tracking", 1, 16, (*conn).clientTracking},
-	{"getredir", 0, 0, func(c *conn, _ [][]byte) { c.out = resp.AppendInt(c.out, -1) }},
+	{"trackinginfo", 0, 0, (*conn).clientTrackingInfo},
+	{"caching", 1, 1, (*conn).clientCaching},
+	{"getredir", 0, 0, func(c *conn, _ [][]byte) { c.out = resp.AppendInt(c.out, c.redirected()) }},
 }
 
 func (c *conn) textOrNull(text string) {
@@ -119,10 +121,52 @@ func (c *conn) clientReply(args [][]byte) {
 	c.ok()
 }
 
+// clientTracking answers CLIENT TRACKING. A client may turn it on, as rueidis does: Firn answers no value that it could keep, so
+// no message is ever due. With BCAST each INCR would be one.
 func (c *conn) clientTracking(args [][]byte) {
-	if !is(args[0], "off") {
-		c.refuse("ERR CLIENT TRACKING ON is not supported: no answer is ever the same again")
+	on := is(args[0], "on")
+	if !on && !is(args[0], "off") {
+		c.syntaxError()
 		return
 	}
+	for _, option := range args[1:] {
+		if !is(option, "optin") && !is(option, "optout") && !is(option, "noloop") {
+			c.refuse("ERR CLIENT TRACKING " + string(option[:min(len(option), shown)]) + " is not supported: OPTIN, OPTOUT and NOLOOP are")
+			return
+		}
+	}
+	c.tracking = on
 	c.ok()
+}
+
+func (c *conn) clientTrackingInfo([][]byte) {
+	state := "off"
+	if c.tracking {
+		state = "on"
+	}
+	c.out = resp.AppendMap(c.out, c.version, 3)
+	c.out = resp.AppendSet(resp.AppendBulk(c.out, "flags"), c.version, 1)
+	c.out = resp.AppendBulk(c.out, state)
+	c.out = resp.AppendInt(resp.AppendBulk(c.out, "redirect"), c.redirected())
+	c.out = resp.AppendArray(resp.AppendBulk(c.out, "prefixes"), 0)
+}
+
+// redirected returns Redis's number for where messages go: -1 without tracking, 0 for this connection.
+func (c *conn) redirected() int64 {
+	if c.tracking {
+		return 0
+	}
+	return -1
+}
+
+// clientCaching answers what a client sends before a command whose answer it would keep.
+func (c *conn) clientCaching(args [][]byte) {
+	switch {
+	case !is(args[0], "yes") && !is(args[0], "no"):
+		c.syntaxError()
+	case !c.tracking:
+		c.refuse("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+	default:
+		c.ok()
+	}
 }

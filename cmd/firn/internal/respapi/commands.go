@@ -25,22 +25,51 @@ type command struct {
 
 func (k *command) takes(n int) bool { return n == k.arity || k.arity < 0 && n >= -k.arity }
 
-// A table holds the supported commands.
+// What commands do that have no effect.
+const (
+	notSet = "0, not set: a namespace does not expire."
+	never  = "-1: a namespace does not expire."
+)
+
+// A table holds the supported commands, and why others are refused.
 type table struct {
-	byName map[string]*command
-	sorted []string
+	byName   map[string]*command
+	sorted   []string
+	refusals map[string]string
 }
 
 // maxName is the maximum length of a command's name.
 const maxName = 16
 
 func newTable() *table {
-	t := &table{byName: map[string]*command{}}
+	t := &table{byName: map[string]*command{}, refusals: map[string]string{}}
+	for names, why := range refusals {
+		for name := range strings.FieldsSeq(names) {
+			t.refusals[name] = why
+		}
+	}
 	for _, k := range []command{
 		{name: "incr", arity: 2, keys: true, flags: []string{"write", "fast"}, group: "ids", summary: "Returns the next id of a namespace.", answer: (*conn).incr},
 		{name: "incrby", arity: 3, keys: true, flags: []string{"write", "fast"}, group: "ids", summary: "Takes consecutive ids of a namespace and returns the last.", answer: (*conn).incrBy},
 		{name: "firn.next", arity: -2, keys: true, flags: []string{"write"}, group: "ids", summary: "Returns ids of a namespace, of any kind.", answer: (*conn).next},
 		{name: "firn.decode", arity: -3, keys: true, flags: []string{"readonly"}, group: "ids", summary: "Takes an id apart.", answer: (*conn).decode},
+
+		{name: "set", arity: -3, keys: true, flags: []string{"write"}, group: "counters", summary: "With NX: null, since the namespace exists.", answer: (*conn).set},
+		{name: "setnx", arity: 3, keys: true, flags: []string{"write", "fast"}, group: "counters", summary: "0, since the namespace exists.", answer: (*conn).setNX},
+		{name: "exists", arity: -2, keys: true, flags: []string{"readonly", "fast"}, group: "counters", summary: "Counts the names that are namespaces.", answer: (*conn).exist},
+		{name: "expire", arity: -3, keys: true, flags: []string{"write", "fast"}, group: "counters", summary: notSet, answer: (*conn).expire},
+		{name: "pexpire", arity: -3, keys: true, flags: []string{"write", "fast"}, group: "counters", summary: notSet, answer: (*conn).expire},
+		{name: "expireat", arity: -3, keys: true, flags: []string{"write", "fast"}, group: "counters", summary: notSet, answer: (*conn).expire},
+		{name: "pexpireat", arity: -3, keys: true, flags: []string{"write", "fast"}, group: "counters", summary: notSet, answer: (*conn).expire},
+		{name: "persist", arity: 2, keys: true, flags: []string{"write", "fast"}, group: "counters", summary: "0: a namespace does not expire.", answer: (*conn).persist},
+		{name: "ttl", arity: 2, keys: true, flags: []string{"readonly", "fast"}, group: "counters", summary: never, answer: (*conn).ttl},
+		{name: "pttl", arity: 2, keys: true, flags: []string{"readonly", "fast"}, group: "counters", summary: never, answer: (*conn).ttl},
+		{name: "expiretime", arity: 2, keys: true, flags: []string{"readonly", "fast"}, group: "counters", summary: never, answer: (*conn).ttl},
+		{name: "pexpiretime", arity: 2, keys: true, flags: []string{"readonly", "fast"}, group: "counters", summary: never, answer: (*conn).ttl},
+
+		{name: "eval", arity: -3, flags: []string{"noscript"}, group: "scripts", summary: "Answers the scripts of Redisson's and django-redis's counters.", answer: (*conn).eval},
+		{name: "evalsha", arity: -3, flags: []string{"noscript"}, group: "scripts", summary: "As EVAL.", answer: (*conn).evalSHA},
+		{name: "script", arity: -2, flags: []string{"noscript"}, group: "scripts", summary: "Knows these scripts.", answer: (*conn).script},
 
 		{name: "auth", arity: -2, unauthenticated: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Says who the client is, by a token.", answer: (*conn).auth},
 		{name: "hello", arity: -1, unauthenticated: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Chooses the version of the protocol.", answer: (*conn).hello},
@@ -54,6 +83,7 @@ func newTable() *table {
 		{name: "multi", arity: 1, atOnce: true, flags: []string{"fast"}, group: "transactions", summary: "Begins commands that are answered together.", answer: (*conn).multi},
 		{name: "exec", arity: 1, atOnce: true, group: "transactions", summary: "Answers them.", answer: (*conn).exec},
 		{name: "discard", arity: 1, atOnce: true, flags: []string{"fast"}, group: "transactions", summary: "Forgets them.", answer: (*conn).discard},
+		{name: "unwatch", arity: 1, flags: []string{"fast"}, group: "transactions", summary: "Does nothing: nothing is watched.", answer: (*conn).unwatch},
 
 		{name: "command", arity: -1, group: "server", summary: "Lists the commands.", answer: (*conn).command},
 		{name: "config", arity: -2, group: "server", summary: "Shows what clients ask a Redis for.", answer: (*conn).config},

@@ -17,7 +17,7 @@ func (c *conn) increment(name []byte, times int) {
 		c.out = resp.AppendInt(c.out, int64(id))
 	}
 	for range times - len(c.batch.IDs) {
-		c.failed(err)
+		c.failedFor(name, err)
 	}
 }
 
@@ -37,12 +37,16 @@ func (c *conn) incrBy(args [][]byte) {
 		c.notInteger()
 		return
 	}
-	if count == 1 {
+	switch {
+	case count == 1:
 		c.increment(args[1], 1)
+		return
+	case count < 0: // getAndDecrement and its like
+		c.refuse(unsupported(args, c.server.table.refusals["decrby"]))
 		return
 	}
 	if _, err := c.server.front.Issue(c.server.ctx, c.caller, issuing.Ask{Namespace: c.namespace(args[1]), Count: int(count)}, &c.row); err != nil {
-		c.failed(err)
+		c.failedFor(args[1], err)
 		return
 	}
 	c.out = resp.AppendInt(c.out, int64(c.row.IDs[1]))
@@ -63,7 +67,7 @@ func (c *conn) next(args [][]byte) {
 		}
 	}
 	if _, err := c.server.front.Issue(c.server.ctx, c.caller, issuing.Ask{Namespace: c.namespace(args[1]), Count: int(count)}, &c.batch); err != nil {
-		c.failed(err)
+		c.failedFor(args[1], err)
 		return
 	}
 	batch := &c.batch // the connection may give its memory back

@@ -20,6 +20,7 @@ type session struct {
 	name       string // CLIENT SETNAME
 	library    string // CLIENT SETINFO
 	libVersion string
+	tracking   bool // CLIENT TRACKING ON
 
 	local                bool              // both ends of the connection are on this machine
 	certificate          *x509.Certificate // of the client, verified; nil without one
@@ -75,7 +76,11 @@ func (c *conn) one(args [][]byte) {
 		c.reject(known, "", noAuth)
 		return
 	case !ok:
-		c.refuse(unknownCommand(args))
+		text, refused := c.server.table.refused(args)
+		if !refused {
+			text = unknownCommand(args)
+		}
+		c.refuse(text)
 		return
 	case !known.takes(len(args)):
 		text := fmt.Sprintf("wrong number of arguments for '%s' command", known.name)
