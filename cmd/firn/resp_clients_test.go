@@ -127,8 +127,11 @@ func TestRedisCLI(t *testing.T) {
 		{"-3 FIRN.DECODE orders 4194304", `kind snowflake\nid 4194304\nlayout 41/0/0/22\n(?s:.*)sequence 0\n`},
 		{"FIRN.NEXT items COUNT 2", `12\n13\n`},
 		{"-a secret --no-auth-warning PING", `PONG\n`},
-		{"COMMAND COUNT", `18\n`},
-		{"FLUSHALL", `ERR unknown command 'FLUSHALL', with args beginning with: \n\n`},
+		{"COMMAND COUNT", `34\n`},
+		{"SETNX items 0", `0\n`},
+		{"INFO memory", `# Memory\r?\nused_memory:\d+\r?\nmaxmemory:0\r?\n`},
+		{"FLUSHALL", `ERR unsupported: FLUSHALL: a namespace cannot be deleted, .*\n\n`},
+		{"NOPE", `ERR unknown command 'NOPE', with args beginning with: \n\n`},
 	} {
 		if got := run(t, "", "redis-cli", append([]string{"-p", port}, strings.Fields(c.args)...)...); !regexp.MustCompile(`^` + c.want + `$`).MatchString(got) {
 			t.Errorf("%s: %q, want %s", c.args, got, c.want)
