@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -104,27 +103,23 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 
 // A mode is one of Leaf's two ways to make ids.
 type mode struct {
-	kinds []string                   // kinds of namespaces that the mode serves
-	code  func(*failure.Failure) int // Leaf's number for a failure
-}
-
-// kindsFrom returns the kinds of these sources whose ids are numbers.
-func kindsFrom(sources ...settings.Source) (names []string) {
-	for _, k := range settings.Kinds {
-		if k.Numeric && slices.Contains(sources, k.Source) {
-			names = append(names, k.Name)
-		}
-	}
-	return names
+	verb settings.Verb
+	code func(*failure.Failure) int // Leaf's number for a failure
 }
 
 // fits refuses a namespace that the mode does not serve.
 func (m mode) fits(ns *issuing.Namespace) error {
-	if ns.Lacks(settings.Single) == "" && slices.Contains(m.kinds, ns.Kind()) {
+	if ns.Lacks(m.verb) == "" {
 		return nil
 	}
+	var kinds []string
+	for _, k := range settings.Kinds {
+		if (settings.Namespace{Kind: k.Name}).Lacks(m.verb) == "" {
+			kinds = append(kinds, k.Name)
+		}
+	}
 	return failure.New(http.StatusNotFound, errKind, "namespace %s, of kind %s, is not served here: this path needs kind %s, without a prefix",
-		ns.Name(), ns.Kind(), strings.Join(m.kinds, " or "))
+		ns.Name(), ns.Kind(), strings.Join(kinds, " or "))
 }
 
 // Leaf's numbers for failures. Segment mode: not initialised, unknown key, no ids left.
@@ -139,7 +134,7 @@ const (
 const errKind = "wrong_kind"
 
 var segmentMode = mode{
-	kinds: kindsFrom(settings.Ranges, settings.Counter),
+	verb: settings.SingleCounted,
 	code: func(f *failure.Failure) int {
 		switch f.Code {
 		case "unknown_namespace", "bad_request", errKind:
@@ -152,7 +147,7 @@ var segmentMode = mode{
 }
 
 var snowflakeMode = mode{
-	kinds: kindsFrom(settings.Generator),
+	verb: settings.SingleGenerated,
 	code: func(f *failure.Failure) int {
 		switch f.Code {
 		case "unknown_namespace", "bad_request", errKind:

@@ -1,30 +1,127 @@
 package settings
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// A Verb is a way to ask for ids that not all namespaces allow, in whatever protocol.
+// A Verb is a way to ask for ids, in whatever protocol. Which namespaces it fits is decided here, for all of them.
 type Verb int
 
 // The verbs.
 const (
-	Single Verb = iota // single ids, as numbers
-	Row                // consecutive ids, of which only the last is answered
-	Range              // a range that the client hands out itself, with its stride
-	// CounterRange is a range of a length that the client chooses, taken from the counter in the store. The client
-	// computes the first id from the last.
-	CounterRange
+	Any             Verb = iota // ids in their own form
+	Single                      // single ids, as numbers
+	SingleGenerated             // single ids, as numbers of a generator
+	SingleCounted               // single ids, as numbers of a counter
+	Row                         // consecutive ids, of which only the last is answered
+	Range                       // a range that the client hands out itself, with its stride
+	CounterRange                // a range from the counter in the store, as long as the client says: it computes the first id from the last
+)
+
+// verbs name the verbs for documents.
+var verbs = [...]string{
+	"ids in their own form", "single numbers", "single numbers of a generator", "single numbers of a counter",
+	"consecutive numbers", "ranges of numbers", "ranges from the counter",
+}
+
+func (v Verb) String() string { return verbs[v] }
+
+// Verbs returns all verbs.
+func Verbs() (all []Verb) {
+	for v := range verbs {
+		all = append(all, Verb(v))
+	}
+	return all
+}
+
+// A Request is a request for ids, with its verb.
+type Request struct {
+	Protocol, Form string
+	Verb           Verb
+}
+
+// Requests has all requests that a namespace answers, or refuses by its settings.
+var Requests = []Request{
+	{"HTTP", "POST /v1/ids/NAME", Any},
+	{"HTTP", "GET /v1/decode/ID?namespace=NAME", Any},
+	{"HTTP", "POST /v1/ids/NAME?numbers=true", Single},
+	{"gRPC", "Generate", Any},
+	{"gRPC", "GenerateStream", Any},
+	{"gRPC", "Decode", Any},
+	{"Redis", "FIRN.NEXT NAME", Any},
+	{"Redis", "FIRN.DECODE NAME ID", Any},
+	{"Redis", "INCR NAME", Single},
+	{"Redis", "SET NAME 0 NX", Single},
+	{"Redis", `redisson.getIdGenerator("NAME").nextId()`, Single},
+	{"Redis", "INCRBY NAME 3", Row},
+	{"Leaf", "/api/snowflake/get/NAME", SingleGenerated},
+	{"Leaf", "/api/segment/get/NAME", SingleCounted},
+	{"TinyId", "nextId", Single},
+	{"TinyId", "nextIdSimple", Single},
+	{"TinyId", "nextSegmentId", Range},
+	{"TinyId", "nextSegmentIdSimple", Range},
+	{"CosId", "GET /ids/as-string/NAME", Any},
+	{"CosId", "GET /ids/NAME", Single},
+	{"CosId", "PATCH /segments/NAMESPACE/NAME", CounterRange},
+	{"CosId", "POST /segments/distributor/NAMESPACE/NAME", CounterRange},
+}
+
+// A Shape is a kind with the settings that decide which verbs fit it.
+type Shape struct {
+	Name string // for documents
+	Namespace
+}
+
+// Shapes returns all shapes. Their veils have no key.
+func Shapes() (all []Shape) {
+	for _, k := range Kinds {
+		add := func(with string, change func(*Namespace)) {
+			n := Namespace{Kind: k.Name}
+			change(&n)
+			all = append(all, Shape{"`" + k.Name + "`" + with, n})
+		}
+		add("", func(*Namespace) {})
+		if has := keysOf(k.Settings()); k.Numeric {
+			add(" with `veil`", func(n *Namespace) { n.Veil = &Veil{} })
+			add(" with `prefix`", func(n *Namespace) { n.Prefix = "ord" })
+			if slices.Contains(has, "stride") {
+				add(" with `stride`", func(n *Namespace) { n.Stride = 2 })
+			}
+		}
+	}
+	return all
+}
+
+// sources are where ids come from that can be asked for so; nil: it does not matter.
+func (v Verb) sources() []Source {
+	switch v {
+	case SingleGenerated:
+		return fromGenerator
+	case SingleCounted, Row, Range:
+		return fromCounters
+	case CounterRange:
+		return fromRanges
+	}
+	return nil
+}
+
+var (
+	fromGenerator = []Source{Generator}
+	fromCounters  = []Source{Ranges, Counter}
+	fromRanges    = []Source{Ranges}
 )
 
 // Lacks returns "" if the ids can be asked for so, and otherwise what they are: "of kind segment and veiled".
 func (n Namespace) Lacks(v Verb) string {
-	k := n.Of()
-	counted := k.Source == Ranges || k.Source == Counter && v != CounterRange
-	also := ""
-	switch {
-	case !k.Numeric, v != Single && !counted:
+	k, also := n.Of(), ""
+	switch from := v.sources(); {
+	case v == Any:
+		return ""
+	case !k.Numeric, from != nil && !slices.Contains(from, k.Source):
 	case n.Prefix != "":
 		also = " and written with a prefix"
-	case v == Single:
+	case v < Row:
 		return ""
 	case n.Veil != nil:
 		also = " and veiled"

@@ -40,7 +40,54 @@ A value in **default** applies if the setting is absent or empty. A setting with
 		}
 		table(&b, s.Settings, nil)
 	}
+	requests(&b)
 	return b.String()
+}
+
+// requests writes which namespaces answer which requests.
+func requests(b *strings.Builder) {
+	var protocols []string
+	for _, r := range settings.Requests {
+		if !slices.Contains(protocols, r.Protocol) {
+			protocols = append(protocols, r.Protocol)
+		}
+	}
+	row := func(cells []string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
+	b.WriteString("\n## Which requests a namespace answers\n\nIt depends on the kind, and on three settings. First the requests, by what they ask for:\n\n")
+	row(append([]string{"asks for"}, protocols...))
+	row(slices.Repeat([]string{"---"}, len(protocols)+1))
+	for _, v := range settings.Verbs() {
+		cells := []string{v.String()}
+		for _, p := range protocols {
+			var forms []string
+			for _, r := range settings.Requests {
+				if r.Protocol == p && r.Verb == v {
+					forms = append(forms, cell(r.Form))
+				}
+			}
+			cells = append(cells, strings.Join(forms, ", "))
+		}
+		row(cells)
+	}
+	b.WriteString("\nThen the namespaces. All others get an error that says what their ids are, and no id. " +
+		"A test sends each of these requests to a server, for each of these namespaces.\n\n")
+	header := []string{"namespace"}
+	for _, v := range settings.Verbs() {
+		header = append(header, v.String())
+	}
+	row(header)
+	row(slices.Repeat([]string{"---"}, len(header)))
+	for _, s := range settings.Shapes() {
+		cells := []string{s.Name}
+		for _, v := range settings.Verbs() {
+			answers := "yes"
+			if s.Lacks(v) != "" {
+				answers = "no"
+			}
+			cells = append(cells, answers)
+		}
+		row(cells)
+	}
 }
 
 func namespaces(b *strings.Builder) {
