@@ -35,6 +35,13 @@ const notAnID = "it is neither a number of 64 bits in decimal, hex, base32, base
 // Text decodes a text as an id of a layout. Encoding names the encoding, or is "readable" or empty. If it is empty,
 // Text takes the first encoding that fits and gives a time that is not far in the future.
 func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, error) {
+	if parse := foreigns[encoding]; parse != nil {
+		id, err := parse(text)
+		if err != nil {
+			return Result{}, err
+		}
+		return ID(id, encoding, layout)
+	}
 	if encoding == "readable" {
 		return readable(text, layout)
 	}
@@ -121,7 +128,7 @@ func Guesses(id firn.ID, layout firn.Layout, now time.Time) (found []Guess) {
 
 // CheckFormat returns an error unless format is the name of an encoding, "readable" or empty.
 func CheckFormat(format string) error {
-	if format == "" || format == "readable" {
+	if format == "" || format == "readable" || foreigns[format] != nil {
 		return nil
 	}
 	if _, err := firn.ParseEncoding(format); err != nil {

@@ -16,6 +16,9 @@ type Reader struct {
 // Number parses a number that has no readable time in it, so that nothing tells its encoding: it is decimal unless
 // format says otherwise.
 func Number(text, format string) (firn.ID, error) {
+	if parse := foreigns[format]; parse != nil {
+		return parse(text)
+	}
 	e := firn.Decimal
 	if format != "" {
 		var err error
