@@ -95,6 +95,8 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 				return
 			}
 			a.decode(w, r)
+		case strings.Contains(path, segmentPath), strings.Contains(path, snowflakePath):
+			a.notFound(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}

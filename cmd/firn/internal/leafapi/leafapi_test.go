@@ -94,6 +94,8 @@ func TestAnswersAreThoseOfLeaf(t *testing.T) {
 		{"GET", "/api/segment/get/", 404, js, missing("/api/segment/get/"), ""},
 		{"GET", "/api/segment/get", 404, js, missing("/api/segment/get"), ""},
 		{"GET", "/api/segment/get/a/b", 404, js, missing("/api/segment/get/a/b"), ""},
+		{"GET", "/gw/api/snowflake/get/a/b", 404, js, missing("/gw/api/snowflake/get/a/b"), ""},
+		{"GET", "/gw/other", 404, "", `.*\n`, ""},
 		{"POST", "/api/snowflake/x", 404, js, missing("/api/snowflake/x"), ""},
 		{"GET", "/api/segment", 404, js, missing("/api/segment"), ""},
 		{"GET", "/decodeSnowflakeId/x", 404, js, missing("/decodeSnowflakeId/x"), ""},

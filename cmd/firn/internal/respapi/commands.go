@@ -31,7 +31,7 @@ const (
 	never  = "-1: a namespace does not expire."
 )
 
-// A table holds the supported commands, and why others are refused.
+// A table holds the supported commands, and why others are refused. redis.md has the same.
 type table struct {
 	byName   map[string]*command
 	sorted   []string
@@ -43,9 +43,9 @@ const maxName = 16
 
 func newTable() *table {
 	t := &table{byName: map[string]*command{}, refusals: map[string]string{}}
-	for names, why := range refusals {
-		for name := range strings.FieldsSeq(names) {
-			t.refusals[name] = why
+	for _, r := range refusals {
+		for name := range strings.FieldsSeq(r.commands) {
+			t.refusals[name] = r.why
 		}
 	}
 	for _, k := range []command{

@@ -15,27 +15,31 @@ import (
 // is a counter that exists, never expires, and has no value that a client could read, set or delete. A client that read a
 // value and went on from there would make ids of others. All other commands get an error that names what to use.
 
-// refusals are commands of Redis with the reason why Firn refuses them. NAME stands for the key of the command.
-var refusals = map[string]string{
-	"get mget getrange substr strlen getex getdel dump sort sort_ro": "a namespace has no value to read: the next id may already be that of another client. INCR NAME returns an id that nobody else gets",
-	"mset msetnx setex psetex getset setrange append setbit restore": setRefusal,
-	"decr decrby": "ids never go back. INCR NAME returns the next one",
-	"incrbyfloat": "ids are whole numbers: INCR NAME",
-	"del unlink rename renamenx move copy migrate flushdb flushall swapdb": deleteRefusal,
-	"watch": "there is no value to watch. INCR NAME is atomic: it needs no transaction",
-	"eval_ro evalsha_ro fcall fcall_ro function": scriptRefusal,
-	"hincrby hincrbyfloat hset hsetnx hmset hget hmget hgetall hdel zincrby zadd sadd spop srem lpush rpush lpop rpop blpop brpop xadd pfadd": "Firn has no hashes, lists, sets or streams. A namespace is a counter: INCR orders. Use one for each counter",
-	"subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe publish spublish pubsub monitor":                                   "Firn sends no messages",
-	"keys scan dbsize randomkey type object memory touch":                                                                                     "GET /v1/namespaces of the HTTP interface lists the namespaces",
-	"wait waitaof": "an id is answered only once the store has confirmed it, if it needs a store: there is nothing to wait for",
+// A refusal has commands of Redis that Firn refuses, and why. NAME stands for the key of the command.
+type refusal struct{ commands, why string }
+
+// refusals are in the order of redis.md.
+var refusals = []refusal{
+	{"get mget getrange substr strlen getex getdel dump sort sort_ro", "a namespace has no value to read: the next id may already be that of another client. INCR NAME returns an id that nobody else gets"},
+	{"mset msetnx setex psetex getset setrange append setbit restore", setRefusal},
+	{"decr decrby", "ids never go back. INCR NAME returns the next one"},
+	{"incrbyfloat", "ids are whole numbers: INCR NAME"},
+	{"del unlink rename renamenx move copy migrate flushdb flushall swapdb", deleteRefusal},
+	{"watch", "there is no value to watch. INCR NAME is atomic: it needs no transaction"},
+	{"eval_ro evalsha_ro fcall fcall_ro function", scriptRefusal},
+	{"hincrby hincrbyfloat hset hsetnx hmset hget hmget hgetall hdel zincrby zadd sadd spop srem lpush rpush lpop rpop blpop brpop xadd pfadd", "Firn has no hashes, lists, sets or streams. A namespace is a counter: INCR orders. Use one for each counter"},
+	{"subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe publish spublish pubsub monitor", "Firn sends no messages"},
+	{"keys scan dbsize randomkey type object memory touch", "GET /v1/namespaces of the HTTP interface lists the namespaces"},
+	{"wait waitaof", "an id is answered only once the store has confirmed it, if it needs a store: there is nothing to wait for"},
 }
 
 const (
-	setRefusal    = "a namespace counts by itself, and if it were set, ids would repeat. Its first id is the setting `from`; firn import raises a counter. SET NAME 0 NX is answered"
+	setRefusal    = "a namespace counts by itself, and if it were set, ids would repeat. Its first id is set by 'from' in the configuration; firn import raises a counter. SET NAME 0 NX is answered"
 	deleteRefusal = "a namespace cannot be deleted, renamed or copied, since its ids would repeat. It ends when it is removed from the configuration"
 	scriptRefusal = "scripts are not run. INCR NAME returns an id, and FIRN.NEXT NAME COUNT n several"
 	lockRefusal   = "Firn keeps neither values nor locks. A namespace is a counter: SET NAME 0 NX, INCR NAME"
 	expiryRefusal = "a namespace does not expire. Leave out the time; a namespace of kind number restarts by date"
+	startRefusal  = "the ids of NAME may begin below the value that it would have. Use 0 as the value; the first id is set by 'from' in the configuration"
 )
 
 // noCluster is Redis's own answer: clients then know that there is no cluster.
@@ -113,7 +117,7 @@ func (c *conn) existsAbove(args [][]byte, value int64) bool {
 	case err != nil:
 		c.failedFor(args[1], err)
 	case value >= ns.First():
-		c.refuse(unsupported(args, "the ids of NAME may begin below the value that it would have. Use 0 as the value; the first id is the setting `from`"))
+		c.refuse(unsupported(args, startRefusal))
 	default:
 		return true
 	}

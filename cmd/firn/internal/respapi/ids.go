@@ -44,6 +44,9 @@ func (c *conn) incrBy(args [][]byte) {
 	case count < 0: // getAndDecrement and its like
 		c.refuse(unsupported(args, c.server.table.refusals["decrby"]))
 		return
+	case count == 0: // some read a counter so
+		c.refuse(unsupported(args, c.server.table.refusals["get"]))
+		return
 	}
 	if _, err := c.server.front.Issue(c.server.ctx, c.caller, issuing.Ask{Namespace: c.namespace(args[1]), Count: int(count)}, &c.row); err != nil {
 		c.failedFor(args[1], err)

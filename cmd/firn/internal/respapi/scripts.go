@@ -111,24 +111,26 @@ func (c *conn) idsForGenerator(keys, _ [][]byte) {
 		c.failedFor(keys[0], err)
 		return
 	}
-	first, count := int64(0), int64(1)
-	if ns.Lacks(settings.Row) == "" {
-		taken, err := c.server.front.Range(c.server.ctx, c.caller, name)
-		if err != nil {
-			c.failedFor(keys[0], err)
-			return
-		}
-		first, count = int64(taken.First), taken.Count
-	} else {
-		if err := c.server.front.IssueEach(c.server.ctx, c.caller, name, 1, &c.batch); err != nil {
-			c.failedFor(keys[0], err)
-			return
-		}
-		first = int64(c.batch.IDs[0])
+	first, count, err := c.rangeOf(ns, name)
+	if err != nil {
+		c.failedFor(keys[0], err)
+		return
 	}
 	c.out = resp.AppendArray(c.out, 2)
 	c.out = resp.AppendInt(c.out, first)
 	c.out = resp.AppendInt(c.out, count)
+}
+
+// rangeOf takes consecutive ids of a namespace, only one if it has no ranges of them.
+func (c *conn) rangeOf(ns *issuing.Namespace, name string) (first, count int64, err error) {
+	if ns.Lacks(settings.Row) == "" {
+		taken, err := c.server.front.Range(c.server.ctx, c.caller, name)
+		return int64(taken.First), taken.Count, err
+	}
+	if err := c.server.front.IssueEach(c.server.ctx, c.caller, name, 1, &c.batch); err != nil {
+		return 0, 0, err
+	}
+	return int64(c.batch.IDs[0]), 1, nil
 }
 
 // incrByScript answers a script that does no more than INCRBY.

@@ -76,6 +76,10 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 			a.serve(w, r, asked)
 			return
 		}
+		if strings.Contains(r.URL.Path, "/tinyid/id/") {
+			a.notFound(w, r)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -196,6 +196,7 @@ func TestRequestsThatDoNotReachTinyIDsCodeGetSpringsError(t *testing.T) {
 		{"GET", "/tinyid/id/nextid?bizType=test", "", 404, `"status":404,"error":"Not Found","message":"No message available","path":"/tinyid/id/nextid"}`},
 		{"GET", "/tinyid/nextId?bizType=test", "", 404, `"No message available"`},
 		{"GET", "/tinyid/id/nextId/x?bizType=test", "", 404, `"No message available"`},
+		{"GET", "/gateway/tinyid/id/x", "", 404, `"No message available"`},
 		{"GET", "/tinyid", "", 404, `"No message available"`},
 		{"GET", "/", "", 404, ``},
 	} {
