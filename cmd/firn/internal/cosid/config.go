@@ -22,6 +22,9 @@ var ErrUnknownName = errors.New("unknown name")
 // ErrNoSegment is what Config.Segment returns for a name that is not a segment.
 var ErrNoSegment = errors.New("not a segment")
 
+// ErrNoNumber is what Config.Issue returns for a name whose ids are texts, if a number is asked for.
+var ErrNoNumber = errors.New("not a number")
+
 // Denied is the error with which a function of [Config] refuses a request.
 type Denied struct {
 	// Status is 401, 403 or 429; any other value becomes 403.
@@ -51,9 +54,10 @@ type Config struct {
 	// Timeout bounds the work for one request. Default: 10s.
 	Timeout time.Duration
 
-	// Issue returns the next id of a name as text, for /ids. Its errors: [ErrUnknownName],
-	// *[Denied]; any other is a failure. If Issue is nil, /ids does not exist.
-	Issue func(ctx context.Context, name string) (string, error)
+	// Issue returns the next id of a name as text, for /ids. Number asks for a 64-bit number; a name
+	// without numbers then loses no id. Its errors: [ErrUnknownName], [ErrNoNumber], *[Denied];
+	// any other is a failure. If Issue is nil, /ids does not exist.
+	Issue func(ctx context.Context, name string, number bool) (string, error)
 	// Share is the name that /ids and /ids/as-string pass to Issue. Default: [ShareName].
 	Share string
 

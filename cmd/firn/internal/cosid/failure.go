@@ -72,7 +72,7 @@ func failureOf(err error) *failure {
 		return f1(http.StatusBadRequest, codeNotFound)
 	case errors.Is(err, registrar.ErrLost):
 		return f1(http.StatusBadRequest, codeLost)
-	case errors.Is(err, ErrUnknownName), errors.Is(err, ErrNoSegment), errors.Is(err, segment.ErrExhausted), errors.Is(err, segment.ErrStripe), errors.Is(err, store.ErrTaken),
+	case errors.Is(err, ErrUnknownName), errors.Is(err, ErrNoSegment), errors.Is(err, ErrNoNumber), errors.Is(err, segment.ErrExhausted), errors.Is(err, segment.ErrStripe), errors.Is(err, store.ErrTaken),
 		errors.Is(err, firn.ErrRange), errors.Is(err, firn.ErrSyntax):
 		return f1(http.StatusBadRequest, codeOther)
 	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrRefused):

@@ -28,7 +28,7 @@ func config() cosid.Config {
 	issued := map[string]int{}
 	return cosid.Config{
 		Store: memstore.New(nil), Time: firntest.NewClock(start),
-		Issue: func(_ context.Context, name string) (string, error) {
+		Issue: func(_ context.Context, name string, _ bool) (string, error) {
 			switch name {
 			case "nope":
 				return "", fmt.Errorf("%w: %q", cosid.ErrUnknownName, name)

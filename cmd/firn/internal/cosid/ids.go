@@ -8,7 +8,7 @@ import (
 
 // id serves GET /ids and /ids/{name}: the next id, as a number.
 func (h *handler) id(w http.ResponseWriter, r *http.Request) error {
-	id, err := h.issue(r)
+	id, err := h.issue(r, true)
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (h *handler) id(w http.ResponseWriter, r *http.Request) error {
 
 // idAsString serves GET /ids/as-string and /ids/as-string/{name}: the next id, as text.
 func (h *handler) idAsString(w http.ResponseWriter, r *http.Request) error {
-	id, err := h.issue(r)
+	id, err := h.issue(r, false)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (h *handler) idAsString(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (h *handler) issue(r *http.Request) (string, error) {
+func (h *handler) issue(r *http.Request, number bool) (string, error) {
 	name := r.PathValue("name")
 	if name == "" {
 		name = h.cfg.Share
@@ -43,7 +43,7 @@ func (h *handler) issue(r *http.Request) (string, error) {
 	if err := h.allow(r, name); err != nil {
 		return "", err
 	}
-	id, err := h.cfg.Issue(r.Context(), name)
+	id, err := h.cfg.Issue(r.Context(), name, number)
 	if err != nil {
 		return "", fmt.Errorf("issue an id of %q: %w", name, err)
 	}

@@ -17,7 +17,7 @@ func TestFailuresAreLoggedOnceInTenSeconds(t *testing.T) {
 	clock := firntest.NewClock(start)
 	cfg := config()
 	cfg.Time, cfg.Log = clock, slog.New(slog.NewTextHandler(&out, nil))
-	cfg.Issue = func(context.Context, string) (string, error) { return "", context.DeadlineExceeded }
+	cfg.Issue = func(context.Context, string, bool) (string, error) { return "", context.DeadlineExceeded }
 	h := serve(t, cfg)
 	for round := range 3 {
 		for i := range 1000 {

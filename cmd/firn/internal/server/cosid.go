@@ -100,13 +100,17 @@ func (d *distributor) take(r *http.Request, name string, ids int64) (done func(h
 // errUnasked is a bug in this file: an id is issued only after allow.
 var errUnasked = errors.New("a request without its caller")
 
-func (d *distributor) issue(ctx context.Context, name string) (string, error) {
+func (d *distributor) issue(ctx context.Context, name string, number bool) (string, error) {
 	a, ok := ctx.Value(asked{}).(*asked)
 	if !ok || a.caller == nil {
 		return "", errUnasked
 	}
 	var b issuing.Batch
-	ns, err := d.front.Issue(ctx, a.caller, issuing.Ask{Namespace: name, Count: 1}, &b)
+	ask := issuing.Ask{Namespace: name, Count: 1}
+	if number {
+		ask.Fits = numberAsCosID
+	}
+	ns, err := d.front.Issue(ctx, a.caller, ask, &b)
 	if err != nil {
 		return "", asCosID(err)
 	}
@@ -116,9 +120,24 @@ func (d *distributor) issue(ctx context.Context, name string) (string, error) {
 	return b.Texts[0], nil
 }
 
+// numberAsCosID refuses a namespace whose ids are not numbers.
+func numberAsCosID(ns *issuing.Namespace) error {
+	if is := ns.Lacks(settings.Single); is != "" {
+		return failure.BadRequest(codeNoNumber, "the ids of namespace %s, %s, are not 64-bit numbers: use /ids/as-string/%s", ns.Name(), is, ns.Name())
+	}
+	return nil
+}
+
+// codeNoNumber is the code of numberAsCosID's failure.
+const codeNoNumber = "not_a_number"
+
 // asCosID returns an error as package cosid expects it.
 func asCosID(err error) error {
-	switch f := failure.Of(err); f.Status {
+	f := failure.Of(err)
+	if f.Code == codeNoNumber {
+		return fmt.Errorf("%w: %w", cosid.ErrNoNumber, err)
+	}
+	switch f.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
 		return &cosid.Denied{Status: f.Status, Reason: f.Message, RetryAfter: f.Retry}
 	case http.StatusNotFound:

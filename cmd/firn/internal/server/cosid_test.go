@@ -82,7 +82,7 @@ func TestCosIDIsServedIfItIsConfigured(t *testing.T) {
 		{"PATCH", "/segments/shop/order?step=100", 200, "100"},
 		{"GET", "/ids", 200, "1"},
 		{"GET", "/ids/as-string/orders", 200, "2"},
-		{"GET", "/ids/visits", 400, "not a 64-bit number"},
+		{"GET", "/ids/visits", 400, "of kind uuid, are not 64-bit numbers"},
 		{"GET", "/ids/nobody", 400, `"code"`},
 	} {
 		status, body := do(step.method, step.path)
@@ -173,5 +173,16 @@ func TestOnlyPlainSegmentsHandOutRangesToCosID(t *testing.T) {
 	}
 	if status, body := do("GET", "/v1/ids/shop.order"); status != 200 || !strings.Contains(body, `"5020"`) {
 		t.Errorf("beside it: %d %s", status, body)
+	}
+}
+
+// A request for a number that a namespace does not have must not use up an id: business numbers would get gaps.
+func TestARefusedNumberOfCosIDUsesNoIDUp(t *testing.T) {
+	v := serve(t, "cosid: true\nnamespaces: {bill: {kind: number, template: 'B{n:6}'}}\n")
+	if status, body := get(t, fresh(t), "http://"+v.addr+"/ids/bill", ""); status != http.StatusBadRequest || !strings.Contains(body, "of kind number, are not 64-bit numbers: use /ids/as-string/bill") {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := get(t, fresh(t), "http://"+v.addr+"/ids/as-string/bill", ""); status != http.StatusOK || body != "B000001" {
+		t.Errorf("%d %s", status, body)
 	}
 }
