@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -75,26 +74,52 @@ func accepted(r *http.Request) (kinds []string, ok bool) {
 	if header == "*/*" || strings.Trim(header, " ,") == "" {
 		return nil, true
 	}
-	qualities := map[string]float64{}
+	var qualities map[string]float64 // how far below 1 they are
 	for part := range strings.SplitSeq(header, ",") {
-		kind, with, err := mime.ParseMediaType(part)
+		kind, with, _ := strings.Cut(part, ";")
+		kind = strings.ToLower(strings.TrimSpace(kind))
 		if kind == "*" { // Java's own client sends it
 			kind = "*/*"
 		}
-		if err != nil || strings.Count(kind, "/") != 1 {
+		if !isMediaType(kind) {
 			return nil, false
 		}
-		q := 1.0
-		if text := with["q"]; text != "" {
-			if q, err = strconv.ParseFloat(text, 64); err != nil {
+		kinds = append(kinds, kind)
+		for parameter := range strings.SplitSeq(with, ";") {
+			text, isQuality := strings.CutPrefix(strings.TrimSpace(parameter), "q=")
+			if !isQuality {
+				continue
+			}
+			q, err := strconv.ParseFloat(text, 64)
+			if err != nil {
 				return nil, false
 			}
+			if qualities == nil {
+				qualities = map[string]float64{}
+			}
+			qualities[kind] = 1 - q
 		}
-		kinds = append(kinds, kind)
-		qualities[kind] = q
 	}
-	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(qualities[b], qualities[a]) })
+	if qualities != nil {
+		slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(qualities[a], qualities[b]) })
+	}
 	return kinds, true
+}
+
+// isMediaType reports whether a text in lower case is a type and a subtype, as RFC 9110 writes them.
+func isMediaType(text string) bool {
+	slash := strings.IndexByte(text, '/')
+	if slash < 1 || slash == len(text)-1 {
+		return false
+	}
+	for i := range len(text) {
+		c := text[i]
+		letter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		if !letter && i != slash && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // SpringAnswer answers with status 200.
