@@ -110,7 +110,7 @@ func installed(t *testing.T, folder, what string) string {
 func TestEachFrameworkOfTheTableIsRun(t *testing.T) {
 	_, frameworks := frameworkCalls(t)
 	for _, f := range frameworks {
-		if !slices.ContainsFunc(slices.Concat(ofPython, ofRuby, ofJavaScript, ofJava, ofGo), func(name string) bool { return strings.HasPrefix(f, name) }) {
+		if !slices.ContainsFunc(slices.Concat(ofPython, ofPHP, ofRuby, ofJavaScript, ofJava, ofGo), func(name string) bool { return strings.HasPrefix(f, name) }) {
 			t.Errorf("no test runs the calls of %s", f)
 		}
 	}
@@ -119,6 +119,7 @@ func TestEachFrameworkOfTheTableIsRun(t *testing.T) {
 // The frameworks of each language, in the order of the table.
 var (
 	ofPython     = []string{"redis-py", "Django's cache", "django-redis"}
+	ofPHP        = []string{"phpredis", "Predis"}
 	ofRuby       = []string{"redis-rb", "Rails'", "what Kredis'"}
 	ofJavaScript = []string{"ioredis", "node-redis"}
 	ofJava       = []string{"Spring Data Redis", "Redisson", "Jedis", "Lettuce"}
@@ -131,6 +132,12 @@ func TestFrameworksOfPython(t *testing.T) {
 	calls, texts := callsOf(t, ofPython...)
 	const python = "/usr/bin/python3" // for which the libraries were installed
 	checkCalls(t, calls, run(t, "", python, append([]string{"testdata/clients/calls.py", startDefault(t)}, texts...)...))
+}
+
+func TestFrameworksOfPHP(t *testing.T) {
+	needClient(t, exec.Command("php", "-r", "new Redis; require 'Predis/autoload.php';").Run() == nil, "php-redis")
+	calls, texts := callsOf(t, ofPHP...)
+	checkCalls(t, calls, run(t, "", "php", append([]string{"testdata/clients/calls.php", startDefault(t)}, texts...)...))
 }
 
 func TestFrameworksOfRuby(t *testing.T) {

@@ -130,7 +130,7 @@ func TestRedisCLI(t *testing.T) {
 		{"COMMAND COUNT", `34\n`},
 		{"SETNX items 0", `0\n`},
 		{"INFO memory", `# Memory\r?\nused_memory:\d+\r?\nmaxmemory:0\r?\n`},
-		{"FLUSHALL", `ERR unsupported: FLUSHALL: a namespace cannot be deleted, .*\n\n`},
+		{"FLUSHALL", `FIRN unsupported: FLUSHALL: a namespace cannot be deleted, .*\n\n`},
 		{"NOPE", `ERR unknown command 'NOPE', with args beginning with: \n\n`},
 	} {
 		if got := run(t, "", "redis-cli", append([]string{"-p", port}, strings.Fields(c.args)...)...); !regexp.MustCompile(`^` + c.want + `$`).MatchString(got) {
@@ -194,7 +194,7 @@ func TestGoRedis(t *testing.T) {
 		if err != nil || !strings.Contains(fmt.Sprint(fields), fmt.Sprint(ids[0])) {
 			t.Errorf("RESP%d: %v, %v", version, fields, err)
 		}
-		if err := r.Incr(ctx, "nothere").Err(); err == nil || !strings.HasPrefix(err.Error(), "ERR unknown_namespace: ") {
+		if err := r.Incr(ctx, "nothere").Err(); err == nil || !strings.HasPrefix(err.Error(), "FIRN unknown_namespace: ") {
 			t.Errorf("RESP%d: %v", version, err)
 		}
 		if name, err := r.ClientGetName(ctx).Result(); err != nil || name != "till" {

@@ -59,7 +59,7 @@ func TestAReloadLosesNoConnection(t *testing.T) {
 			t.Errorf("%s after the reload: %s", say, got)
 		}
 	}
-	if got := c.ask("INCR txn"); !strings.HasPrefix(got, "-ERR unknown_namespace: ") {
+	if got := c.ask("INCR txn"); !strings.HasPrefix(got, "-FIRN unknown_namespace: ") {
 		t.Error(got)
 	}
 }

@@ -63,7 +63,7 @@ func unsupported(args [][]byte, why string) string {
 		key = string(args[1])
 	}
 	command := strings.ToUpper(string(args[0]))
-	return "ERR unsupported: " + command + ": " + strings.ReplaceAll(why, "NAME", key)
+	return ownError + "unsupported: " + command + ": " + strings.ReplaceAll(why, "NAME", key)
 }
 
 // setNX answers SETNX: 0, since the counter exists.

@@ -79,13 +79,13 @@ func TestWhatCouldMisleadIsRefusedWithWhatToUse(t *testing.T) {
 		"KEYS *":                   `KEYS: GET /v1/namespaces .*`,
 		"WAIT 1 100":               `WAIT: .*`,
 	} {
-		if got := c.ask(command); !regexp.MustCompile(`^-ERR unsupported: ` + want + `$`).MatchString(got) {
+		if got := c.ask(command); !regexp.MustCompile(`^-FIRN unsupported: ` + want + `$`).MatchString(got) {
 			t.Errorf("%s: %q, want %s", command, got, want)
 		}
 	}
 	for command, want := range map[string]string{
-		"SETNX uid 0": "-ERR not_a_number: ", "SETNX nothere 0": "-ERR unknown_namespace: ", "SET items 0 NX GET": "-ERR syntax error",
-		"SETNX late 999": ":0", "TTL a:b": "-ERR bad_request: ", "EXISTS items :1:items": "-ERR bad_request: ", "EXPIRE items 60": ":0",
+		"SETNX uid 0": "-FIRN not_a_number: ", "SETNX nothere 0": "-FIRN unknown_namespace: ", "SET items 0 NX GET": "-ERR syntax error",
+		"SETNX late 999": ":0", "TTL a:b": "-FIRN bad_request: ", "EXISTS items :1:items": "-FIRN bad_request: ", "EXPIRE items 60": ":0",
 	} {
 		if got := c.ask(command); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %s", command, got, want)
@@ -100,7 +100,7 @@ func TestWhatCouldMisleadIsRefusedWithWhatToUse(t *testing.T) {
 func TestARefusedCommandAbortsTheTransaction(t *testing.T) {
 	_, _, address := serve(t, kinds)
 	c := dial(t, address)
-	for command, want := range map[string]string{"INCR items": "+QUEUED", "GET items": "-ERR unsupported: GET: "} {
+	for command, want := range map[string]string{"INCR items": "+QUEUED", "GET items": "-FIRN unsupported: GET: "} {
 		c.ask("MULTI")
 		c.ask("INCR items")
 		if got := c.ask(command); !strings.HasPrefix(got, want) {
@@ -171,7 +171,7 @@ func TestTheIDGeneratorOfRedissonGetsRanges(t *testing.T) {
 		{"SCRIPT LOAD \"" + tryInitLua + "\"", tryInit},
 		{"EVAL \"" + tryInitLua + "\" 2 items {items}:allocation 1 1000", `:0`},
 		{"EVALSHA " + tryInit + " 2 late {late}:allocation 500 1000", `:0`},
-		{"EVALSHA " + tryInit + " 2 late {late}:allocation 501 1000", `-ERR unsupported: .*may begin below.*`},
+		{"EVALSHA " + tryInit + " 2 late {late}:allocation 501 1000", `-FIRN unsupported: .*may begin below.*`},
 		{"EVALSHA " + tryInit + " 2 late {late}:allocation", `-ERR syntax error`},
 		{"EVALSHA " + nextID + " 2 items {items}:allocation", `\*2 :1 :10`},
 		{"INCR items", `:11`},
@@ -183,9 +183,9 @@ func TestTheIDGeneratorOfRedissonGetsRanges(t *testing.T) {
 		{"EVALSHA " + nextID + " 2 odd {odd}:allocation", `\*2 :1 :1`},
 		{"EVALSHA " + nextID + " 2 odd {odd}:allocation", `\*2 :3 :1`},
 		{"EVALSHA " + nextID + " 2 orders {orders}:allocation", `\*2 :\d{16,19} :1`},
-		{"EVALSHA " + nextID + " 2 uid {uid}:allocation", `-ERR not_a_number: .*`},
-		{"EVALSHA " + nextID + " 2 nothere {nothere}:allocation", `-ERR unknown_namespace: .*`},
-		{"EVALSHA " + nextID + " 0", `-ERR unsupported: EVALSHA: scripts are not run\..*`},
+		{"EVALSHA " + nextID + " 2 uid {uid}:allocation", `-FIRN not_a_number: .*`},
+		{"EVALSHA " + nextID + " 2 nothere {nothere}:allocation", `-FIRN unknown_namespace: .*`},
+		{"EVALSHA " + nextID + " 0", `-FIRN unsupported: EVALSHA: scripts are not run\..*`},
 	} {
 		if got := c.ask(step.say); !regexp.MustCompile(`^` + step.want + `$`).MatchString(got) {
 			t.Errorf("%s: %q, want %s", step.say, got, step.want)
@@ -204,7 +204,7 @@ func TestTheScriptsOfDjangoRedisCount(t *testing.T) {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
-	if got := c.ask("EVAL \"" + djangoIncr + "\" 1 items -1"); !strings.HasPrefix(got, "-ERR unsupported: INCRBY: ids never go back.") {
+	if got := c.ask("EVAL \"" + djangoIncr + "\" 1 items -1"); !strings.HasPrefix(got, "-FIRN unsupported: INCRBY: ids never go back.") {
 		t.Error(got)
 	}
 	if got := c.ask("EVAL \"" + djangoIncr + "\" 1 items"); got != "-ERR syntax error" {

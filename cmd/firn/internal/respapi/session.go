@@ -116,6 +116,10 @@ func (c *conn) failed(err error) { c.fail(errorText(failure.Of(err))) }
 
 const noAuth = "NOAUTH Authentication required."
 
+// ownError begins the errors that a Redis does not have. It is not ERR: for errors with that word, PHP's extension returns false
+// instead of throwing, as for a key that does not exist. A program that counts on from there would make equal ids.
+const ownError = "FIRN "
+
 // errorText begins an error with the word by which clients decide what to do.
 func errorText(f *failure.Failure) string {
 	switch {
@@ -126,7 +130,7 @@ func errorText(f *failure.Failure) string {
 	case f.Retry > 0:
 		return "TRYAGAIN " + f.Code + ": " + f.Message
 	}
-	return "ERR " + f.Code + ": " + f.Message
+	return ownError + f.Code + ": " + f.Message
 }
 
 func badProtocol(err error) error { return failure.BadRequest("bad_request", "%v", err) }

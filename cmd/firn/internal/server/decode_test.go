@@ -297,7 +297,7 @@ func TestIDsOfAnotherFormAreRefusedOverEachProtocol(t *testing.T) {
 	if len(ids) != 18 {
 		t.Fatal(body)
 	}
-	refused := map[string]string{"http": "400 bad_id", "rpc": "invalid_argument", "resp": "ERR bad_id"}
+	refused := map[string]string{"http": "400 bad_id", "rpc": "invalid_argument", "resp": "FIRN bad_id"}
 	for _, namespace := range slices.Sorted(maps.Keys(ids)) {
 		for from, id := range ids {
 			if (from == namespace && from != "striped") || sameForm[from] != "" && sameForm[from] == sameForm[namespace] ||

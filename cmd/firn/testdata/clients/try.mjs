@@ -25,7 +25,7 @@ async function tryIoredis () {
   const fields = await r.call('FIRN.DECODE', 'orders', ids[0])
   assert.equal(fields[fields.indexOf('id') + 1], ids[0])
   assert.match((await r.call('FIRN.NEXT', 'uid'))[0], /^[0-9a-f-]{36}$/)
-  await assert.rejects(r.incr('nothere'), /^ReplyError: ERR unknown_namespace: /)
+  await assert.rejects(r.incr('nothere'), /^ReplyError: FIRN unknown_namespace: /)
   await r.quit()
 }
 
@@ -44,7 +44,7 @@ async function tryNodeRedis (RESP) {
   assert(rising(ids))
   const fields = await r.sendCommand(['FIRN.DECODE', 'orders', ids[0]])
   assert.equal(RESP === 3 ? fields.id : fields[fields.indexOf('id') + 1], ids[0])
-  await assert.rejects(r.incr('nothere'), /ERR unknown_namespace: /)
+  await assert.rejects(r.incr('nothere'), /FIRN unknown_namespace: /)
   await client.close()
 }
 

@@ -29,7 +29,7 @@ try:
     r.incr("nothere")
     raise SystemExit("no error")
 except redis.ResponseError as e:
-    assert str(e).startswith("unknown_namespace: "), e
+    assert str(e).startswith("FIRN unknown_namespace: "), e
 try:
     r.get("items")
     raise SystemExit("no error")
