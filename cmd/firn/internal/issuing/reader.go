@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 // A Reader answers, for one protocol, requests that issue no ids. It counts only those that fail.
@@ -27,23 +26,6 @@ func (r Reader) State(caller *access.Caller, name string) (State, error) {
 		return State{}, f.Refuse(err)
 	}
 	return ns.state(caller.Admin()), nil
-}
-
-// Exists reports whether a namespace exists that the caller may use, or would be made on its first use. An error means
-// that there is no such name, or that the caller may not use it.
-func (r Reader) Exists(caller *access.Caller, name string) (bool, error) {
-	f := r.front
-	now := f.service.now.Load()
-	if _, err := f.allow(now, caller, name, 1); err != nil {
-		return false, err
-	}
-	if now.namespaces[name] != nil {
-		return true, nil
-	}
-	if err := settings.CheckName(name); err != nil {
-		return false, f.Refuse(err)
-	}
-	return now.dynamic != nil, nil
 }
 
 // List returns the states of all namespaces that the caller may use, by name.
