@@ -39,17 +39,24 @@ func (s *Store) authority(ctx context.Context, n int) (run string, asked time.Ti
 		err = s.askCluster(ctx, node, n)
 	case s.sentinels != nil:
 		err = errors.Join(askSentinels(ctx, s.sentinels, run, n))
-	case s.watched(ctx, node):
+	default:
+		if watched, _ := s.watched(ctx, node); !watched { // an account that may not see it is believed
+			break
+		}
 		err = fmt.Errorf("%w: Sentinels monitor this server and may promote another one: name them in the URL, with ?master=NAME", store.ErrRefused)
 	}
 	return run, asked, err
 }
 
 // watched reports whether Sentinels that the URL does not name watch a server: they subscribe to their
-// channel there, if the account may see that.
-func (s *Store) watched(ctx context.Context, node *redis.Client) bool {
+// channel there.
+func (s *Store) watched(ctx context.Context, node *redis.Client) (bool, error) {
+	if s.cluster != nil || s.sentinels != nil {
+		return false, nil
+	}
 	const channel = "__sentinel__:hello"
-	return s.cluster == nil && s.sentinels == nil && node.PubSubNumSub(ctx, channel).Val()[channel] > 0
+	subscribers, err := node.PubSubNumSub(ctx, channel).Result()
+	return subscribers[channel] > 0, err
 }
 
 // runID returns the run id of a process.

@@ -11,9 +11,12 @@ import (
 )
 
 const (
-	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +config|get +wait, and the key; +select for a database other than 0, +cluster in a cluster"
+	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +wait, and the key; +select for a database other than 0, +cluster in a cluster; " +
+		"+config|get +ttl +pubsub|numsub for firn doctor"
 	unknown     = "it lacks a command that Firn needs, or the command was renamed"
 	isReplica   = "it is a replica: name the primary, or Sentinels and ?master=NAME"
+	// astray is the hint where the servers of a cluster send each other's clients away.
+	astray = "the servers of the cluster do not agree on which of them has the key, or name addresses that lead elsewhere from here: see redis-cli --cluster check, and cluster-announce-ip"
 	// merged refuses both members, of a key or of the record of the replicas: nothing shows which is the
 	// later, and the older one would bring back a superseded state.
 	merged = "the key has two members, as when a copy was merged into the set: remove the older one"
@@ -59,6 +62,14 @@ var replies = []struct {
 // before is a possible prefix of a reply's text: Redis before 7.0 puts it before an error that a
 // command returned to a script.
 var before = regexp.MustCompile(`^(ERR Error running script .*@user_script: ?\d+: -?)?(ERR )?`)
+
+// classifyInCluster is classify for a client that follows a cluster, and so knows of it.
+func classifyInCluster(err error) (hint string, kind error) {
+	if redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ") {
+		return astray, store.ErrUnavailable
+	}
+	return classify(err)
+}
 
 // classify returns an error's kind and a hint. Errors that are not known to be refusals are
 // ErrUnavailable: the outcome of a write is then unknown.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,12 +28,13 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 			}
 			return "unknown"
 		}
-		expiry := node.TTL(ctx, s.cfg.Key).Val()
+		expiry := node.TTL(ctx, s.cfg.Key)
 		servers, err := serversBehind(ctx, node)
 		if err != nil {
 			return nil, err
 		}
-		asked := answers{another: s.askNamed(ctx, node), watched: s.watched(ctx, node), more: s.knowMore(ctx, node, s.wanted(max(there.Recorded, there.Online)))}
+		asked := answers{another: s.askNamed(ctx, node), more: s.knowMore(ctx, node, s.wanted(max(there.Recorded, there.Online)))}
+		asked.watched, asked.blind = s.watched(ctx, node)
 		there.CaughtUp, asked.behind = s.caughtUp(ctx, there)
 		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, asked, setting)}, nil
 	})
@@ -62,13 +62,14 @@ func persists(info map[string]string, setting func(string) string) store.Finding
 
 // evicts judges whether the server may remove the set: a key with an expiry is removed when it expires,
 // and a volatile policy may evict it before.
-func (s *Store) evicts(info map[string]string, expiry time.Duration) store.Finding {
-	policy, key := info["maxmemory_policy"], s.cfg.Key
+func (s *Store) evicts(info map[string]string, expires *redis.DurationCmd) store.Finding {
+	policy, key, expiry := info["maxmemory_policy"], s.cfg.Key, expires.Val()
 	return backend.Judge("eviction").
 		When(expiry > 0, store.Bad, fmt.Sprintf("%s expires in %v, and the record of who holds which worker with it", key, expiry), "PERSIST "+key+", and find out who set the expiry").
 		When(policy == "", store.Doubtful, "INFO does not show maxmemory-policy", "make sure that it is noeviction or a volatile one").
 		When(strings.HasPrefix(policy, "allkeys-"), store.Bad, "maxmemory-policy "+policy+": when memory is full, "+key+" may be evicted, and the record of who holds which worker with it",
 			"set maxmemory-policy noeviction or a volatile one; the key has no expiry, so those never evict it").
+		When(expires.Err() != nil, store.Doubtful, fmt.Sprintf("whether %s expires is unknown: %v", key, expires.Err()), "grant the user +ttl").
 		Else("maxmemory-policy " + policy + ": " + key + " is never evicted")
 }
 
@@ -96,6 +97,7 @@ type answers struct {
 	more    string // that they know more replicas than a write waits for
 	behind  error  // why it is unknown which replicas have caught up
 	watched bool   // Sentinels that the URL does not name watch it
+	blind   error  // why it is unknown whether they do
 }
 
 // replicates reports which writers wait for how many replicas, by the record and the URL.
@@ -127,6 +129,7 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, aske
 		When(asked.behind != nil, store.Doubtful, fmt.Sprintf("%s: cannot find out which have caught up: %v", counts, asked.behind), "see what the server refuses: a replica that is behind must not be promoted").
 		When(r.Attached > r.CaughtUp, store.Doubtful, counts+": if one that has not caught up is promoted, "+forgets, "promote none before it has caught up, as firn store replicas shows: "+never+" until then").
 		When(asked.more != "", store.Doubtful, counts+": "+asked.more, "have all replicas online before Firn writes again, or have those that left for good forgotten")
+	j.When(asked.blind != nil, store.Doubtful, fmt.Sprintf("%s; whether Sentinels that the URL does not name monitor it is unknown: %v", counts, asked.blind), "grant the user +pubsub|numsub")
 	if all == 0 {
 		return j.Else("no replicas: no failover can lose writes")
 	}

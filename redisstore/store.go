@@ -76,7 +76,11 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w: %w", store.ErrRefused, err)
 	}
-	s.calls = backend.NewCalls("redisstore", backend.NewLanes(connections), classify)
+	kinds := classify
+	if s.cluster != nil {
+		kinds = classifyInCluster
+	}
+	s.calls = backend.NewCalls("redisstore", backend.NewLanes(connections), kinds)
 	return backend.Do(ctx, s.calls, "open", cfg.Key, func(ctx context.Context) (*Store, error) {
 		_, info, err := s.info(ctx)
 		if err != nil {
@@ -85,12 +89,12 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 		if info["cluster_enabled"] == "1" && s.cluster == nil { // the cluster may move the set, and this client would not notice
 			return nil, fmt.Errorf("%w: it belongs to a cluster: add ?cluster=true", store.ErrRefused)
 		}
-		if f := s.evicts(info, 0); f.Verdict == store.Bad {
+		if f := s.evicts(info, redis.NewDurationResult(-1, nil)); f.Verdict == store.Bad {
 			return nil, fmt.Errorf("%w: %s: %s", store.ErrRefused, f.Says, f.Advice)
 		}
 		// With a known record the first write is not sent twice. A loading server has no replicas yet.
 		if _, err := s.count(ctx); err != nil {
-			if _, kind := classify(err); errors.Is(kind, store.ErrRefused) {
+			if _, kind := kinds(err); errors.Is(kind, store.ErrRefused) {
 				return nil, err
 			}
 		}

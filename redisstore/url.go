@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,13 +33,14 @@ import (
 //	tls_cert=FILE          a certificate to show, with its tls_key=FILE
 //	tls_server_name=NAME   the name in the server's certificate, if not the host's
 //
-// The client, go-redis, also writes to standard error by itself, for the whole program: redis.SetLogger
-// changes that.
+// The client, go-redis, would also write to standard error by itself. Open silences it, once and for the
+// whole program: a program that uses go-redis too, and wants its log, calls redis.SetLogger after Open.
 func Open(ctx context.Context, text string) (*Store, error) {
 	options, cfg, err := parseURL(text)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w: %w", store.ErrRefused, err)
 	}
+	quiet()
 	client := redis.NewUniversalClient(options)
 	s, err := New(ctx, client, cfg)
 	if err != nil && options.TLSConfig != nil && errors.Is(err, context.DeadlineExceeded) {
@@ -52,6 +54,14 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	}
 	return s, nil
 }
+
+// quiet keeps go-redis from writing to standard error, for the whole program. Its calls return their
+// errors anyway, and its log has only one setting, of the package. Only the first call has an effect.
+var quiet = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 const (
 	callTimeout = 3 * time.Second // as long as holders wait between looks by default

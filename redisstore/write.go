@@ -60,7 +60,7 @@ func (s *Store) write(ctx context.Context, script *redis.Script, args ...any) (l
 	return "", errMoving
 }
 
-var errMoving = fmt.Errorf("%w: the cluster is moving the key: try again, or finish the move", store.ErrUnavailable)
+var errMoving = fmt.Errorf("%w: the cluster is moving the key, or its servers do not agree on which of them has it: try again, finish the move, or see redis-cli --cluster check", store.ErrUnavailable)
 
 // moved reports whether a server of a cluster says that another server has the key, or will get it: a
 // copy may be there already, and the cluster may settle on that one.
@@ -111,7 +111,11 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		if err != nil {
 			discard(ctx, conn) // the server may have lost its role to another that its address leads to
 			// As text: the kind of a later command's error does not describe the write.
-			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, err.Error())
+			text := err.Error()
+			if hint, _ := classify(err); hint != "" {
+				text += " (" + hint + ")"
+			}
+			return "", fmt.Errorf("%w: applied, but not confirmed: %s", store.ErrUnavailable, text)
 		}
 		if n := max(x.n, x.after.online); x.acknowledged >= n && !connected { // then two replicas with one address count as two
 			s.learn(record{n, x.since, x.at})

@@ -19,6 +19,15 @@ import (
 	"strings"
 )
 
+// ErrURL means that a text cannot be the URL of a store, whatever servers exist. [URL.Err] matches it.
+var ErrURL = errors.New("not a store URL")
+
+// mistakes match ErrURL, whose text they do not repeat.
+type mistakes struct{ error }
+
+func (mistakes) Is(target error) bool { return target == ErrURL }
+func (m mistakes) Unwrap() error      { return m.error }
+
 // A URL is a parsed store URL. Its methods for settings remove each setting they read and collect
 // mistakes; [URL.Err] returns these, and the settings that remain unread.
 type URL struct {
@@ -186,7 +195,7 @@ func (u *URL) TLS(spoken bool, how string) *tls.Config {
 	return config
 }
 
-// Err returns all mistakes, including settings that no method read.
+// Err returns all mistakes, including settings that no method read. They match [ErrURL].
 func (u *URL) Err() error {
 	errs := u.errs
 	slices.Sort(u.known)
@@ -194,9 +203,16 @@ func (u *URL) Err() error {
 		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
 			name = "of that name" // it may be what follows a ? in a password
 		}
-		errs = append(errs, fmt.Errorf("there is no setting %s: %s are", name, strings.Join(slices.Compact(u.known), ", ")))
+		instead := "it takes no settings"
+		if len(u.known) > 0 {
+			instead = strings.Join(slices.Compact(u.known), ", ") + " are"
+		}
+		errs = append(errs, fmt.Errorf("there is no setting %s: %s", name, instead))
 	}
-	return errors.Join(errs...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return mistakes{errors.Join(errs...)}
 }
 
 // Redact returns a URL for people to read, without anything that may be a password. It does not

@@ -4,7 +4,6 @@ package storeurl
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -26,8 +25,8 @@ const Supported = "memory:, file:FOLDER, sqlite:PATH, redis://, rediss://, mysql
 
 // openers open the stores of other hosts.
 var openers = map[string]func(ctx context.Context, url string) (store.Store, error){
-	"redis":      openRedis,
-	"rediss":     openRedis,
+	"redis":      openAs(redisstore.Open),
+	"rediss":     openAs(redisstore.Open),
 	"etcd":       openAs(etcdstore.Open),
 	"zookeeper":  openAs(zkstore.Open),
 	"mysql":      openMySQL,
@@ -35,18 +34,13 @@ var openers = map[string]func(ctx context.Context, url string) (store.Store, err
 	"postgresql": openPostgres,
 }
 
-// QuietRedis keeps the Redis client from writing to standard error, for the whole program; its errors
-// are returned anyway.
+// QuietRedis keeps the Redis client from writing to standard error, for the whole program, where it is used without a
+// store; its errors are returned anyway.
 var QuietRedis = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
-
-func openRedis(ctx context.Context, url string) (store.Store, error) {
-	QuietRedis()
-	return openAs(redisstore.Open)(ctx, url)
-}
 
 // openAs returns a nil interface for a failed open, not a nil pointer in an interface.
 func openAs[S store.Store](open func(context.Context, string) (S, error)) func(context.Context, string) (store.Store, error) {
@@ -72,7 +66,7 @@ func (memory) Examine(context.Context) ([]store.Finding, error) {
 }
 
 // ErrURL means that a text cannot be the URL of a store, whatever servers exist.
-var ErrURL = errors.New("not a store URL")
+var ErrURL = hosturl.ErrURL
 
 // A urlError matches [ErrURL], but its text does not contain ErrURL's.
 type urlError struct{ error }
