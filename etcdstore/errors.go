@@ -20,7 +20,7 @@ var answers = []struct {
 	{rpctypes.ErrAuthFailed, store.ErrRefused, "check user and password"},
 	{rpctypes.ErrUserEmpty, store.ErrRefused, "it requires a user: etcd://USER:PASSWORD@HOST"},
 	{rpctypes.ErrAuthNotEnabled, store.ErrRefused, "it has no users: leave USER:PASSWORD out of the URL"},
-	{rpctypes.ErrPermissionDenied, store.ErrRefused, "grant the user's role readwrite on the prefix: etcdctl role grant-permission ROLE readwrite --prefix=true PREFIX"},
+	{rpctypes.ErrPermissionDenied, store.ErrRefused, "grant the user's role readwrite on PREFIX/, as in the URL, or on firn/ if that has none: etcdctl role grant-permission ROLE readwrite --prefix=true PREFIX/"},
 	{rpctypes.ErrRequestTooLarge, store.ErrRefused, "raise --max-request-bytes"},
 	// The server may find this only when it applies a write.
 	{rpctypes.ErrNoSpace, store.ErrUnavailable, "its quota is used up: compact, defragment and disarm the alarm, or raise --quota-backend-bytes"},

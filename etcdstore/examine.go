@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,8 +23,8 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	members, err := backend.Do(ctx, s.calls, "examine", s.prefix, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
 		return s.client.MemberList(ctx)
 	})
-	if err != nil {
-		return nil, err
+	if err != nil { // as without a leader, or the permission
+		return []store.Finding{s.named(ctx)}, err
 	}
 	voters := 0
 	var silent, alarms []string
@@ -62,6 +63,49 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 				"see etcdctl alarm list; NOSPACE refuses all writes until the space is freed and the alarm disarmed").
 			Else("no alarms"),
 	}, versions...), nil
+}
+
+// Diagnose is Examine for a URL that [Open] cannot open, as when the cluster has no quorum to log in. It asks the
+// servers without a user, which needs neither.
+func Diagnose(ctx context.Context, text string) ([]store.Finding, error) {
+	cfg, prefix, err := parseURL(text)
+	if err != nil {
+		return nil, fmt.Errorf("etcdstore: %w: %w", store.ErrRefused, err)
+	}
+	cfg.Username, cfg.Password = "", ""
+	client, err := clientv3.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("etcdstore: %w: %w", store.ErrUnavailable, err)
+	}
+	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify)}
+	found, err := s.Examine(ctx)
+	return found, errors.Join(err, s.Close())
+}
+
+// named reports which of the servers in the URL answer, and whether they know a leader.
+func (s *Store) named(ctx context.Context) store.Finding {
+	addresses := s.client.Endpoints() // with http:// or https://
+	all := make([]*clientv3.StatusResponse, len(addresses))
+	var group sync.WaitGroup
+	for i, address := range addresses {
+		group.Go(func() { all[i] = s.status(ctx, []string{address}) })
+	}
+	group.Wait()
+	var silent []string
+	led := false
+	for i, status := range all {
+		if status == nil {
+			_, host, _ := strings.Cut(addresses[i], "://")
+			silent = append(silent, host)
+			continue
+		}
+		led = led || status.Leader != 0
+	}
+	says := fmt.Sprintf("%d of the %d servers named answer", len(addresses)-len(silent), len(addresses))
+	return backend.Judge("quorum").
+		When(len(silent) > 0, store.Bad, says, "start "+strings.Join(silent, ", ")+": most members of the cluster must be up and see each other").
+		When(!led, store.Bad, says+", and none knows a leader", "most members of the cluster must be up and see each other: see etcdctl endpoint status --cluster").
+		Else(says)
 }
 
 // clusters returns how many clusters connections lead to. Clusters started with the same names, addresses

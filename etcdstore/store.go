@@ -37,14 +37,15 @@ type Store struct {
 	cluster atomic.Uint64 // the id of the cluster of the named members; 0 while unknown
 }
 
-// New returns a store over client, which Close closes; all its keys begin with prefix. It reads once,
-// to report errors at once. A client whose MaxUnaryRetries is not 1 repeats calls that a proxy has
+// New returns a store over client, which Close closes; all its keys begin with prefix. It reads the key
+// firn/ below that once, to report errors at once. A client whose MaxUnaryRetries is not 1 repeats calls that a proxy has
 // given up, including writes, and one without ConnectParams stays away from a server that is back for up
 // to two minutes, longer than newcomers wait for a holder. The clients of [Open] do neither.
 func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
-		if _, err := s.read(ctx, prefix+" ", clientv3.WithCountOnly(), clientv3.WithPrefix()); err != nil {
+		// A key that Firn's roles cover: all its keys begin so.
+		if _, err := s.read(ctx, prefix+"firn/", clientv3.WithCountOnly(), clientv3.WithRange(after(prefix+"firn/"))); err != nil {
 			return nil, err
 		}
 		return s, nil

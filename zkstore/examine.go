@@ -24,6 +24,20 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if _, err := backend.Do(ctx, s.calls, "examine", s.root, synced(s, func(context.Context) (struct{}, error) { return struct{}{}, nil })); err != nil {
 		return nil, err
 	}
+	return s.ensemble(ctx, true), nil
+}
+
+// Diagnose is Examine for a URL that [Open] cannot open, as when most of the servers are down.
+func Diagnose(ctx context.Context, text string) ([]store.Finding, error) {
+	s, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return s.ensemble(ctx, false), nil
+}
+
+// ensemble asks each server. A silent one may serve all the same, if the ensemble does.
+func (s *Store) ensemble(ctx context.Context, serves bool) []store.Finding {
 	var silent, modes []string
 	var versions []store.Finding
 	ensembles := map[string]bool{}
@@ -44,14 +58,18 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		}
 	}
 	all, alone := strings.Join(modes, ", "), slices.Contains(modes, standalone)
-	says := fmt.Sprintf("%d of the %d servers named answer (%s)", len(modes), len(s.servers), all)
+	says := fmt.Sprintf("%d of the %d servers named answer", len(modes), len(s.servers))
+	if all != "" {
+		says += " (" + all + ")"
+	}
 	return append([]store.Finding{backend.Judge("ensemble").
 		When(strings.Count(all, "leader") > 1 || alone && len(modes) > 1 || len(ensembles) > 1, store.Bad, says,
 			"they do not belong to one ensemble: each process uses whichever it finds first, so ids repeat; compare their server.N lines").
+		When(len(silent) > 0 && !serves, store.Bad, says, "start "+strings.Join(silent, ", ")+": most servers of the ensemble must be up and see each other").
 		When(len(silent) > 0, store.Doubtful, says, "start "+strings.Join(silent, ", ")+", or add srvr to 4lw.commands.whitelist; most servers must be up").
 		When(alone, store.Doubtful, says, "with three servers one may fail; without this one, holders continue until their fences").
 		When(len(s.servers) < 3, store.Doubtful, says, "name all servers of the ensemble, so that clients find another when these fail").
-		Else(says)}, versions...), nil
+		Else(says)}, versions...)
 }
 
 // made reports by which change, and when, the ensemble of a server created the first level of all Firn's

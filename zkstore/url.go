@@ -19,6 +19,18 @@ import (
 // All znodes are below PATH, which the first write creates. With a user, only that user can access
 // them (scheme digest).
 func Open(ctx context.Context, text string) (*Store, error) {
+	s, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// parse returns a store without a session.
+func parse(text string) (*Store, error) {
 	u := hosturl.Parse(text, "2181", "zookeeper")
 	root := u.Levels()
 	if root != "" {
@@ -34,9 +46,6 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	}
 	if root != "" {
 		s.root = s.path(root)
-	}
-	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }

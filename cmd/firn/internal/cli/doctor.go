@@ -43,11 +43,12 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the clock, the store and the configuration",
 		Long: `doctor opens the store and reports the time of a read, the difference between its
-clock and this machine's, whether its settings keep acknowledged writes, and how full
-the pools are. With --config it also reads the keys and certificates that this names,
-examines its pools, and reports tokens that name no namespace and listeners that receive
-tokens unencrypted. Each problem comes with advice. It changes nothing, except that it
-creates a missing table in a database.
+clock and this machine's, whether its settings keep acknowledged writes, whether a write
+succeeds, and how full the pools are. With --config it also reads the keys and
+certificates that this names, examines its pools, and reports tokens that name no
+namespace and listeners that receive tokens unencrypted. Each problem comes with advice.
+It writes the key firn/doctor, which nothing reads, and creates a missing table in a
+database. It changes nothing else.
 
 It exits with status 1 when something is bad.`,
 		Example: `  firn doctor --store redis://127.0.0.1:6379/0
@@ -70,41 +71,54 @@ It exits with status 1 when something is bad.`,
 			defer end()
 			s, err := flags.open(ctx, cfg.Store)
 			if err != nil {
-				return err
+				found := storeurl.Diagnose(ctx, flags.store)
+				if len(found) == 0 || errors.Is(err, errUsage) {
+					return err
+				}
+				return showFindings(cmd.OutOrStdout(), flags.store, append([]store.Finding{fails("store", err)}, found...), asJSON)
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			findings := examineStore(ctx, s)
+			findings := append(examineStore(ctx, s), examineWrites(ctx, s))
 			pools := cfg.Layouts()
-			if len(pools) == 0 || given(cmd.Flags(), "pool") {
+			if len(pools) == 0 || cmd.Flags().Changed("pool") {
 				pools = map[string]map[string]firn.Layout{flags.pool: pools[flags.pool]}
 			}
 			for _, name := range slices.Sorted(maps.Keys(pools)) {
-				findings = append(findings, examinePool(ctx, s, name, pools[name])...)
+				found := examinePool(ctx, s, name, pools[name])
+				if len(found) == 0 && pools[name] == nil && cmd.Flags().Changed("pool") {
+					found = []store.Finding{unknownPool(name)}
+				}
+				findings = append(findings, found...)
 			}
 			findings = append(findings, cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP)...)
-			r := doctorReport{Store: storeurl.Redact(flags.store)}
-			bad := 0
-			for _, f := range findings {
-				r.Findings = append(r.Findings, findingShown{f.Subject, f.Verdict.String(), f.Says, f.Advice})
-				if f.Verdict == store.Bad {
-					bad++
-				}
-			}
-			if asJSON {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(r)
-			} else {
-				err = showReport(cmd.OutOrStdout(), r)
-			}
-			if err == nil && bad > 0 {
-				err = fmt.Errorf("%d of %d findings are bad", bad, len(findings))
-			}
-			return err
+			return showFindings(cmd.OutOrStdout(), flags.store, findings, asJSON)
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&configFile, "config", "", "check this configuration too, and examine its store")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// showFindings prints findings. Its error says how many are bad.
+func showFindings(out io.Writer, storeURL string, findings []store.Finding, asJSON bool) (err error) {
+	r := doctorReport{Store: storeurl.Redact(storeURL)}
+	bad := 0
+	for _, f := range findings {
+		r.Findings = append(r.Findings, findingShown{f.Subject, f.Verdict.String(), f.Says, f.Advice})
+		if f.Verdict == store.Bad {
+			bad++
+		}
+	}
+	if asJSON {
+		err = json.NewEncoder(out).Encode(r)
+	} else {
+		err = showReport(out, r)
+	}
+	if err == nil && bad > 0 {
+		err = fmt.Errorf("%d of %d findings are bad", bad, len(findings))
+	}
+	return err
 }
 
 func showReport(out io.Writer, r doctorReport) error {
@@ -138,6 +152,14 @@ func examinePool(ctx context.Context, s store.Store, name string, namespaces map
 		}
 	}
 	return found
+}
+
+// unknownPool is the finding of a pool that --pool names, and neither the store nor the configuration has.
+func unknownPool(name string) store.Finding {
+	return store.Finding{
+		Subject: "pool", Verdict: store.Bad, Says: name + " does not exist: no process has joined it yet",
+		Advice: "check the name and the store; firn next and firn serve create a pool when they join it",
+	}
 }
 
 // farAhead is longer than the claims of a pool normally begin ahead of the clock after the pool was opened.

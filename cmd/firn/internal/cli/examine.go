@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 const (
@@ -20,7 +24,7 @@ const (
 	clockNear      = time.Second
 	// readTimeout bounds the reads, so that a store that hangs leaves time for the other questions.
 	readTimeout = 10 * time.Second
-	// probeKey is read to measure the latency. It is never written.
+	// probeKey is read to measure the latency, and written by firn doctor.
 	probeKey = "firn/doctor"
 )
 
@@ -39,9 +43,33 @@ func examineStore(ctx context.Context, s store.Store) []store.Finding {
 	return findings
 }
 
-// fails is the finding of a question that got an error.
+// fails is the finding of a question that got an error. The way out that the store knows is the advice.
 func fails(subject string, err error) store.Finding {
-	return store.Finding{Subject: subject, Verdict: store.Bad, Says: err.Error()}
+	f := store.Finding{Subject: subject, Verdict: store.Bad, Says: err.Error()}
+	if call, ok := errors.AsType[*store.CallError](err); ok && call.Hint != "" {
+		f.Says, f.Advice = strings.Replace(f.Says, " ("+call.Hint+")", "", 1), call.Hint
+	}
+	return f
+}
+
+// examineWrites makes the writes that a server makes, over a key that nothing reads: what an account, a read-only
+// server or a missing command prevents, no list of settings can tell. Two, since the first may create the key.
+func examineWrites(ctx context.Context, s store.Store) store.Finding {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	r := register.Register{Store: s, Key: probeKey, Time: firn.SystemTime(), Random: rand.Uint64}
+	f := store.Finding{Subject: "write"}
+	for range 2 {
+		begun := time.Now()
+		_, err := r.Update(ctx, func(store.Entry) ([]byte, error) {
+			return register.Encode(map[string]time.Time{"examined": time.Now().UTC()})
+		})
+		if err != nil {
+			return fails(f.Subject, err)
+		}
+		f.Says = fmt.Sprintf("a write takes %v and is confirmed", time.Since(begun).Round(time.Microsecond))
+	}
+	return f
 }
 
 func examineRoundTrip(ctx context.Context, s store.Store) store.Finding {

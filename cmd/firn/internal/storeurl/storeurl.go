@@ -109,6 +109,20 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 	return s, nil
 }
 
+// Diagnose returns what can be found out about the servers of a store that [Open] could not open; nothing, for most
+// stores: the error says it all.
+func Diagnose(ctx context.Context, text string) []store.Finding {
+	scheme, _, _ := strings.Cut(text, ":")
+	var found []store.Finding
+	switch scheme { // the error of a question is the one that Open had
+	case "etcd":
+		found, _ = etcdstore.Diagnose(ctx, text)
+	case "zookeeper":
+		found, _ = zkstore.Diagnose(ctx, text)
+	}
+	return found
+}
+
 // schemeOf has the scheme for each store's usual port.
 var schemeOf = map[string]string{"6379": "redis", "2379": "etcd", "2181": "zookeeper", "3306": "mysql", "5432": "postgres"}
 
