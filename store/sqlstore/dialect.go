@@ -47,6 +47,9 @@ const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
 // session, which stays with that server: the name may lead to another by now.
 const primaryHint = "it is a replica, or read-only: name the primary"
 
+// readOnlyHint is that of errors that a session gets too if its own transactions may only read.
+const readOnlyHint = primaryHint + "; or, if the setting tx_read_only, transaction_read_only or default_transaction_read_only is on, turn it off"
+
 const goneHint = "the table " + Table + " is gone: put it back, or restart Firn to begin with an empty one"
 
 // A fault gives errors with some codes a meaning. A conflict is a statement undone in a race.
@@ -58,6 +61,9 @@ type fault struct {
 
 // classify returns an error's kind and a hint. ErrRefused: a write was certainly not applied.
 func (d Dialect) classify(err error) (hint string, kind error) {
+	if strings.Contains(err.Error(), "unsupported startup parameter") { // PgBouncer has one code for most of its errors
+		return poolerHint, store.ErrRefused
+	}
 	code := codeOf(err)
 	for _, f := range d.faults {
 		codes := strings.Fields(f.codes)

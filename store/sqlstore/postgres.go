@@ -43,9 +43,11 @@ var postgresDialect = Dialect{
 		{"28P01 28000", store.ErrRefused, "check user, password and pg_hba.conf"},
 		{"3D000", store.ErrRefused, "there is no such database: make it, or name another"},
 		{"42501", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE in its schema if the table is to be made"},
-		{"25006", store.ErrRefused, primaryHint},
+		{"25006", store.ErrRefused, readOnlyHint},
 		{"42883", store.ErrRefused, "it must be PostgreSQL 10 or later"},
 		{"42703 42804 42809 22P02 42P10", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another database or schema"},
+		{"42704 22023", store.ErrRefused, "the server does not know a setting of the URL, or not its value: correct it, or leave it out"},
+		{"26000 42P05", store.ErrRefused, "a pooler that hands sessions on has no prepared statements: have the driver make none, with pgx by QueryExecModeExec"},
 		{"3F000", store.ErrRefused, "there is no schema to make the table in: set search_path"},
 		{"53100", store.ErrUnavailable, "free space on its disk"},
 		{"53300", store.ErrUnavailable, "it has no connection left: raise max_connections, or close some"},
@@ -54,6 +56,9 @@ var postgresDialect = Dialect{
 		{"40 08 53 55 57 58", store.ErrUnavailable, ""},       // undone, cut off, locked, canceled, or its disk
 	},
 }
+
+// poolerHint is for settings that a session begins with: PgBouncer would have to open sessions for them alone.
+const poolerHint = "the pooler passes no such setting on: leave it out of the URL, and set it for the account, as in ALTER ROLE firn SET search_path = shop"
 
 // postgresBytes makes the server send bytes in the text format that drivers read, whatever its settings.
 const postgresBytes = `set_config('bytea_output', 'hex', true) = 'hex'`

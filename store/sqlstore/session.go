@@ -227,7 +227,7 @@ func (s *Store) use(conn *sql.Conn, do func() error) error {
 	if err == nil {
 		return nil
 	}
-	if hint, _ := s.dialect.classify(err); !idle || hint == primaryHint || errors.Is(err, errUnfit) {
+	if hint, _ := s.dialect.classify(err); !idle || strings.HasPrefix(hint, primaryHint) || errors.Is(err, errUnfit) {
 		discard(conn)
 	}
 	return err

@@ -29,6 +29,7 @@
 // question, and no write to a PostgreSQL that waits for standbys is confirmed. With jackc/pgx:
 //
 //	cfg, err := pgx.ParseConfig(url)
+//	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // PgBouncer keeps no prepared statements in transaction mode
 //	cfg.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
 //		// varsup.c warns that the database must be vacuumed, of each write for days.
 //		if n.SeverityUnlocalized == "WARNING" && n.File != "varsup.c" {

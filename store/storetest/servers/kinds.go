@@ -109,6 +109,26 @@ func postgresKind(bin string, args ...string) kind {
 	}
 }
 
+// PgBouncer starts a pooler of a PostgreSQL, in a pool mode such as transaction. Every client is its user postgres.
+func PgBouncer(t testing.TB, database *Server, mode string) *Server {
+	t.Helper()
+	return start(t, kind{
+		name: "pgbouncer", program: firstOf("pgbouncer", "/usr/sbin/pgbouncer"), user: "postgres",
+		args: func(s *Server) []string {
+			config := s.Path("pgbouncer.ini")
+			text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d user=postgres\n"+
+				"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = %s\nmax_client_conn = 1000\ndefault_pool_size = 200\n", database.port, s.port, mode)
+			if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+				s.t.Error(err)
+			}
+			return []string{config}
+		},
+		ready: func(s *Server) error {
+			return s.run(filepath.Join(postgresBin(), "pg_isready"), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port))
+		},
+	})
+}
+
 // postgresBin is the folder with the programs of the newest version.
 func postgresBin() string {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")

@@ -31,7 +31,7 @@ func (e engine) factory(settings string, outages bool) storetest.Factory {
 		},
 		Another: func(t *testing.T, s store.Store) store.Store { return open(t, names[s]) },
 		Delete: func(t *testing.T, s store.Store, key string) {
-			db := e.connect(t, e.source(e.admin(), names[s], ""))
+			db := e.connect(t, e.source(e.admin(), names[s], settings))
 			if _, err := db.Exec("DELETE FROM "+sqlstore.Table+" WHERE k = "+e.key, key); err != nil {
 				t.Fatal(err)
 			}

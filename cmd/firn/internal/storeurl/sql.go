@@ -128,6 +128,7 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 		// The driver's text quotes the URL, without what the driver takes for the password.
 		return nil, urlErrorf("%w: it is not a URL that PostgreSQL accepts: write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; in the password, escape @ : / ? # %% as in %%40", store.ErrRefused)
 	}
+	forLibpq(cfg.RuntimeParams)
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "firn"
 	}
@@ -149,6 +150,17 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per statement, through poolers too
 	cfg.OnNotice = dropVacuumWarnings
 	return openSQL(ctx, sql.OpenDB(hostsInTurn(cfg)), sqlstore.Postgres.WithSession(session), connections)
+}
+
+// forLibpq removes settings of libpq that the driver would send to the server, which does not know them. They are about
+// what the driver does by itself, or not at all. Those that ask for security are left, and refused.
+func forLibpq(settings map[string]string) {
+	for _, name := range []string{"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "load_balance_hosts", "fallback_application_name", "sslcompression"} {
+		delete(settings, name)
+	}
+	if settings["gssencmode"] != "require" {
+		delete(settings, "gssencmode")
+	}
 }
 
 // postgresHosts connects to the hosts of a URL. The driver tries them in order, and waits for each: a host

@@ -412,6 +412,24 @@ func opened(t *testing.T, url string) store.Store {
 	return s
 }
 
+// The driver would send them to the server.
+func TestSettingsOfLibpqAloneAreAccepted(t *testing.T) {
+	t.Parallel()
+	d := postgres(t)
+	pooler := servers.PgBouncer(t, d.server, "transaction")
+	d.fresh(t, "shop")
+	for _, addr := range []string{d.server.Addr(), pooler.Addr()} {
+		url := "postgres://postgres@" + addr + "/shop?sslmode=disable"
+		for _, setting := range []string{"", "gssencmode=disable", "keepalives=1", "keepalives_idle=30", "load_balance_hosts=random", "fallback_application_name=shop", "sslcompression=0"} {
+			if err := try(url + "&" + setting); err != nil && !errors.Is(err, store.ErrConflict) { // the key is there
+				t.Errorf("%s, %s: %v", addr, setting, err)
+			}
+		}
+		expect(t, "encryption that is not there", try(url+"&gssencmode=require"), store.ErrRefused, "gssencmode")
+	}
+	expect(t, "a path of the pooler", try("postgres://postgres@"+pooler.Addr()+"/shop?sslmode=disable&search_path=public"), store.ErrRefused, "ALTER ROLE firn SET search_path")
+}
+
 func TestPostgresUsesTheHostThatTakesWrites(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)
