@@ -234,8 +234,7 @@ func (a *adder) write(ctx context.Context, last int64) error {
 		return fmt.Errorf("%d conflicts within %v with a record that reads as if no process had written: reads must not be served by a replica or a cache: %w",
 			a.backoff.vain, a.all.cfg.Timeout, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 	}
-	return fmt.Errorf("others were quicker %d times, and %d answers were lost: %w",
-		a.backoff.conflicts, a.backoff.lost, &store.TextError{Kind: store.ErrUnavailable, Err: err})
+	return fmt.Errorf("%s: %w", a.backoff.why(), &store.TextError{Kind: store.ErrUnavailable, Err: err})
 }
 
 func (a *adder) count(note func(*State)) {

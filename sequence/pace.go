@@ -1,6 +1,7 @@
 package sequence
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 	"time"
@@ -98,6 +99,18 @@ type backoff struct {
 	at    store.Revision // the revision that the latest one expected
 	since time.Duration  // when the first one ended
 	wait  time.Duration  // how long to wait before the next one
+}
+
+// why says why an addition has not succeeded.
+func (b backoff) why() string {
+	why := fmt.Sprintf("%d writes were not confirmed", b.lost) // the answer was lost, or the disk is full
+	switch {
+	case b.lost == 0:
+		why = fmt.Sprintf("others were quicker %d times", b.conflicts)
+	case b.conflicts > 0:
+		why = fmt.Sprintf("others were quicker %d times, and %s", b.conflicts, why)
+	}
+	return why
 }
 
 // failed records an attempt that met a conflict at a revision, or whose answer was lost.

@@ -313,7 +313,7 @@ func TestEndlessConflictsEnd(t *testing.T) {
 			return storetest.Pass
 		}
 		_, err := open(t, f, sequence.Config{}).Next(background)
-		fails(t, "a store that loses every write", err, store.ErrUnavailable, "16 answers were lost")
+		fails(t, "a store that loses every write", err, store.ErrUnavailable, ": 16 writes were not confirmed: ")
 	})
 }
 

@@ -55,7 +55,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })()
 
 	root := newRoot()
-	root.SetArgs(args)
+	root.SetArgs(dashedIDs(root, args))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,47 +94,28 @@ func misuse(err error) error {
 
 // writer formats ids, as --format says.
 type writer struct {
-	layout   firn.Layout
-	encoding firn.Encoding
-	compact  bool
-	readable bool
+	decode.Format
+	layout firn.Layout
 }
 
-const formatHelp = "decimal, hex, base32, base36, base58, base62, base64, base64url, readable; with :fixed also decimal:fixed and so on"
+const formatHelp = encodingHelp + ", readable; with :fixed also decimal:fixed and so on"
 
-// newWriter parses --format: an encoding or readable. Encodings except decimal have a fixed width, unless :compact or
-// :fixed says otherwise.
+const encodingHelp = "decimal, hex, base32, base36, base58, base62, base64, base64url"
+
+// newWriter parses --format.
 func newWriter(format string, layout firn.Layout) (writer, error) {
-	w := writer{layout: layout}
-	if format == "readable" {
-		w.readable = true
-		return w, nil
-	}
-	name, width, given := strings.Cut(format, ":")
-	e, err := firn.ParseEncoding(name)
-	if err != nil {
-		return w, fmt.Errorf("%w; so is readable", err)
-	}
-	w.encoding, w.compact = e, e == firn.Decimal
-	switch {
-	case given && width == "fixed":
-		w.compact = false
-	case given && width == "compact":
-		w.compact = true
-	case given:
-		return w, firn.NewSyntaxError("format", format, "after the colon, fixed and compact are allowed")
-	}
-	return w, nil
+	f, err := decode.ParseFormat(format)
+	return writer{f, layout}, err
 }
 
 func (w writer) append(dst []byte, id firn.ID) ([]byte, error) {
 	switch {
-	case w.readable:
+	case w.Readable:
 		text, err := w.layout.Readable(id)
 		return append(dst, text...), err
-	case w.compact:
-		return w.encoding.AppendCompact(dst, id), nil
+	case w.Compact:
+		return w.Encoding.AppendCompact(dst, id), nil
 	default:
-		return w.encoding.AppendFixed(dst, id), nil
+		return w.Encoding.AppendFixed(dst, id), nil
 	}
 }

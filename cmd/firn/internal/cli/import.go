@@ -107,6 +107,9 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	counters, tokens, err := from.read(ctx, db, f.skip...)
 	if err != nil {
+		if hint := storeurl.MySQLHint(err, from.tables); hint != "" {
+			err = fmt.Errorf("%w (%s)", err, hint)
+		}
 		return fmt.Errorf("%s: %w", storeurl.Redact(f.from), err)
 	}
 	looking := newProgress(cmd, "checked")

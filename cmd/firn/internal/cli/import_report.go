@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/firn-id/firn/cmd/firn/internal/takeover"
 )
@@ -21,8 +20,7 @@ type importReport struct {
 }
 
 func (r importReport) write(out io.Writer, from system, config string) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "NAME\tIN %s\tMAX_ID\tSTEP\tSTRIPE\tWAS\tNOW\tOUTCOME\n", strings.ToUpper(from.word))
+	table := [][]string{{"NAME", "IN " + strings.ToUpper(from.word), "MAX_ID", "STEP", "STRIPE", "WAS", "NOW", "OUTCOME"}}
 	counts := map[string]int{}
 	for _, row := range r.Rows {
 		was := "-"
@@ -37,11 +35,12 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 		if outcome == takeover.Raised {
 			outcome += fmt.Sprintf(" to %d", row.Now)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%d\t%s\n",
-			row.Here, printable(row.Name), int64(row.MaxID), row.Step, stripe, was, row.Now, outcome)
+		table = append(table, []string{
+			row.Here, printable(row.Name), row.MaxID.String(), strconv.FormatInt(row.Step, 10), stripe, was, strconv.FormatUint(row.Now, 10), outcome,
+		})
 		counts[row.Outcome]++
 	}
-	if err := table.Flush(); err != nil {
+	if err := writeTable(out, table); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nNames: %s %s, %s %s, %s %s.\n",

@@ -147,7 +147,7 @@ func newAppender(set settings.Namespace, format string, layout firn.Layout) (app
 		if err != nil {
 			return nil, err
 		}
-		if w.readable && isCounted(k) {
+		if w.Readable && isCounted(k) {
 			return nil, fmt.Errorf("--format readable writes the time of an id; those of --kind %s have none", k.Name)
 		}
 		return w.append, nil

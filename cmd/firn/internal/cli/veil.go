@@ -28,7 +28,7 @@ func (f *veilFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.namespace, "namespace", "", "namespace of the ids, such as orders: each namespace veils differently")
 	flags.IntVar(&f.bits, "bits", veil.DefaultBits, "width of veiled ids in bits, 20 to 63; 53 fits JavaScript numbers")
 	flags.IntVar(&f.versionBits, "version-bits", 0, "how many of the bits hold the key version; needed with more than one key")
-	flags.StringVar(&f.format, "format", "decimal", formatHelp)
+	flags.StringVar(&f.format, "format", "decimal", encodingHelp+"; with :fixed also decimal:fixed and so on")
 }
 
 func (f *veilFlags) cipher() (*veil.Cipher, error) {
@@ -76,7 +76,10 @@ func veiling(name, short, long, example string, do func(*veil.Cipher, firn.ID) (
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := firn.ParseEncoding(f.format)
+			w, err := newWriter(f.format, firn.Layout{})
+			if err == nil && w.Readable {
+				err = errors.New("--format readable writes the time of an id; a veiled one has none: " + encodingHelp + " are allowed")
+			}
 			if err != nil {
 				return usage(err)
 			}
@@ -87,17 +90,15 @@ func veiling(name, short, long, example string, do func(*veil.Cipher, firn.ID) (
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			var line []byte
 			show := func(text string) error {
-				id, err := e.Parse(text)
+				id, err := w.Encoding.Parse(text)
 				if err != nil {
 					return err
 				}
 				if id, err = do(c, id); err != nil {
 					return err
 				}
-				if e == firn.Decimal {
-					line = e.AppendCompact(line[:0], id)
-				} else {
-					line = e.AppendFixed(line[:0], id)
+				if line, err = w.append(line[:0], id); err != nil {
+					return err
 				}
 				_, err = out.Write(append(line, '\n'))
 				return err

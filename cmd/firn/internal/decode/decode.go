@@ -3,7 +3,6 @@ package decode
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,7 @@ const plausible = 366 * 24 * time.Hour
 const notAnID = "it is neither a number of 64 bits in decimal, hex, base32, base36, base58, base62, base64, base64url or base2, " +
 	"nor a readable id such as 20261120-221503.123-w0017-s0042"
 
-// Text decodes a text as an id of a layout. Encoding names the encoding, or is "readable" or empty. If it is empty,
+// Text decodes a text as an id of a layout. Encoding is a format that [ParseFormat] reads, or empty. If it is empty,
 // Text takes the first encoding that fits and gives a time that is not far in the future.
 func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, error) {
 	if parse := foreigns[encoding]; parse != nil {
@@ -42,22 +41,19 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		}
 		return ID(id, encoding, layout)
 	}
-	if encoding == "readable" {
-		return readable(text, layout)
-	}
 	if encoding != "" {
-		if err := CheckFormat(encoding); err != nil {
+		f, err := ParseFormat(encoding)
+		switch {
+		case err != nil:
 			return Result{}, err
+		case f.Readable:
+			return readable(text, layout)
 		}
-		e, err := firn.ParseEncoding(encoding)
+		id, err := f.Encoding.Parse(text)
 		if err != nil {
 			return Result{}, err
 		}
-		id, err := e.Parse(text)
-		if err != nil {
-			return Result{}, err
-		}
-		return ID(id, e.String(), layout)
+		return ID(id, f.Encoding.String(), layout)
 	}
 	if negative(text) { // base64 would accept the dash
 		_, err := firn.ParseID(text)
@@ -126,17 +122,6 @@ func Guesses(id firn.ID, layout firn.Layout, now time.Time) (found []Guess) {
 	return found
 }
 
-// CheckFormat returns an error unless format is the name of an encoding, "readable" or empty.
-func CheckFormat(format string) error {
-	if format == "" || format == "readable" || foreigns[format] != nil {
-		return nil
-	}
-	if _, err := firn.ParseEncoding(format); err != nil {
-		return fmt.Errorf("%w; so is readable", err)
-	}
-	return nil
-}
-
 // negative reports whether text is a negative decimal number.
 func negative(text string) bool {
 	digits, dash := strings.CutPrefix(text, "-")
@@ -148,7 +133,7 @@ func readable(text string, layout firn.Layout) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return ID(id, "readable", layout)
+	return ID(id, readableName, layout)
 }
 
 // ID decodes an id. Encoding is that of its text.

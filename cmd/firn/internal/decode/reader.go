@@ -21,10 +21,14 @@ func Number(text, format string) (firn.ID, error) {
 	}
 	e := firn.Decimal
 	if format != "" {
-		var err error
-		if e, err = firn.ParseEncoding(format); err != nil {
+		f, err := ParseFormat(format)
+		switch {
+		case err != nil:
 			return 0, err
+		case f.Readable:
+			return 0, firn.NewSyntaxError("format", format, "the id has no time in it that could be read")
 		}
+		e = f.Encoding
 	}
 	id, err := e.Parse(text)
 	if err != nil && format == "" && !negative(text) {

@@ -78,6 +78,26 @@ func OpenMySQL(text string) (*sql.DB, error) {
 	return db, nil
 }
 
+// MySQLHint returns a way out of an error of a database from [OpenMySQL]; "" if none is known. Tables are those it is read
+// for.
+func MySQLHint(err error, tables string) string {
+	failed, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok {
+		return ""
+	}
+	switch failed.Number {
+	case 1044, 1045, 1130, 1251, 1698:
+		return "check user, password, from which hosts the account may come, and which databases it may use"
+	case 1049:
+		return "there is no such database: name another"
+	case 1142, 1143:
+		return "grant the account SELECT on " + tables
+	case 1040, 1203, 1226:
+		return "it has no connection left: raise max_connections, or close some"
+	}
+	return ""
+}
+
 func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connections int, err error) {
 	u := hosturl.Parse(text, "3306", "mysql")
 	database := strings.TrimSuffix(u.Path, "/")
