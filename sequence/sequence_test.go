@@ -406,7 +406,7 @@ func TestIDsOfAnUnconfirmedWriteAreNotIssued(t *testing.T) {
 		elsewhere := open(t, promoted, sequence.Config{})
 		for i := range 10 {
 			_, err := txn.Next(background)
-			fails(t, "not confirmed", err, store.ErrUnavailable, "replica", "16 answers")
+			fails(t, "not confirmed", err, store.ErrUnavailable, "replica", "16 writes were not confirmed")
 			fails(t, "not confirmed", txn.Raise(background, 1), store.ErrUnavailable)
 			n, err := txn.Fill(background, make([]firn.ID, 3))
 			if fails(t, "not confirmed", err, store.ErrUnavailable); n != 0 {

@@ -54,7 +54,7 @@ var (
 	descStep     = describe("namespace", "firn_segment_step", "Ids that the next fetch asks for.")
 	descFetches  = describe("namespace", "firn_segment_fetches_total", "Fetches of ranges that have ended.")
 	descFailures = describe("namespace", "firn_segment_failures_total", "Fetches that brought no range.")
-	descWaits    = describe("namespace", "firn_segment_waits_total", "Requests that found no id in memory.")
+	descWaits    = describe("namespace", "firn_segment_waits_total", "How often requests found no id in memory. One that wants more ids than a range has may wait for several.")
 
 	descAdditions = describe("namespace", "firn_sequence_additions_total", "Additions in the store.")
 	descCalls     = describe("namespace", "firn_sequence_issued_total", "Ids made of them.")
