@@ -34,7 +34,7 @@ func (e examination) findings() []store.Finding {
 			When(e.servers > 1, store.Bad, fmt.Sprintf("its connections lead to %d servers: ids repeat if more than one takes writes, and what a replica says is old", e.servers),
 				"name one primary: no balancer over several, and no name with several addresses").
 			When(e.splits, store.Bad, "its cluster goes on as two stores when it is split", "turn pc.ignore_sb and pc.ignore_quorum off").
-			When(e.readOnly, store.Bad, "it is a replica, or read-only", "name the primary").
+			When(e.readOnly, store.Bad, "it is a replica, or read-only", "name the primary; or turn off what makes it read-only: read_only, tx_read_only, transaction_read_only, default_transaction_read_only").
 			When(e.overwritten, store.Bad, "a subscription writes another server's rows over those of "+Table+", older ones too",
 				"drop the subscription, or have the other server publish other tables").
 			When(e.follows, store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores",

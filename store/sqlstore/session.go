@@ -118,7 +118,7 @@ func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string,
 	}
 	reads, err := s.dialect.reads(ctx, s, conn)
 	if err == nil && reads && statement != s.dialect.probe { // a server can be examined all the same
-		err = fmt.Errorf("%w: %s", errUnfit, primaryHint)
+		err = fmt.Errorf("%w: %s", errUnfit, readOnlyHint)
 	}
 	return nil, err
 }

@@ -22,8 +22,8 @@ const (
 	// clockTolerance is the default tolerance of a lease. Beyond clockNear, doctor advises to check the clock.
 	clockTolerance = 10 * time.Second
 	clockNear      = time.Second
-	// readTimeout bounds the reads, so that a store that hangs leaves time for the other questions.
-	readTimeout = 10 * time.Second
+	// answerTimeout bounds the reads, and the writes, so that a store that hangs leaves time for the other questions.
+	answerTimeout = 8 * time.Second
 	// probeKey is read to measure the latency, and written by firn doctor.
 	probeKey = "firn/doctor"
 )
@@ -43,6 +43,10 @@ func examineStore(ctx context.Context, s store.Store) []store.Finding {
 	return findings
 }
 
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("no answer within %v", answerTimeout))
+}
+
 // fails is the finding of a question that got an error. The way out that the store knows is the advice.
 func fails(subject string, err error) store.Finding {
 	f := store.Finding{Subject: subject, Verdict: store.Bad, Says: err.Error()}
@@ -55,7 +59,7 @@ func fails(subject string, err error) store.Finding {
 // examineWrites makes the writes that a server makes, over a key that nothing reads: what an account, a read-only
 // server or a missing command prevents, no list of settings can tell. Two, since the first may create the key.
 func examineWrites(ctx context.Context, s store.Store) store.Finding {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := bounded(ctx)
 	defer cancel()
 	r := register.Register{Store: s, Key: probeKey, Time: firn.SystemTime(), Random: rand.Uint64}
 	f := store.Finding{Subject: "write"}
@@ -73,7 +77,7 @@ func examineWrites(ctx context.Context, s store.Store) store.Finding {
 }
 
 func examineRoundTrip(ctx context.Context, s store.Store) store.Finding {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := bounded(ctx)
 	defer cancel()
 	f := store.Finding{Subject: "latency"}
 	took := make([]time.Duration, storeProbes)

@@ -1,0 +1,236 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/cli"
+)
+
+// cases make every line red for real. Each starts its own servers.
+var cases = map[string]func(*doctor){}
+
+// TestEachLineWasMadeRed runs firn doctor in all cases, and then compares what it printed with the source: a text of a
+// finding that no case has shown is an error, unless [elsewhere] says why.
+func TestEachLineWasMadeRed(t *testing.T) {
+	all := &transcript{}
+	ran := 0
+	t.Run("case", func(t *testing.T) {
+		for name, run := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				run(&doctor{T: t, all: all})
+				all.mu.Lock()
+				defer all.mu.Unlock()
+				ran++
+			})
+		}
+	})
+	if t.Failed() || ran < len(cases) {
+		t.Skip("not all cases ran to their end")
+	}
+	listed := map[string]bool{}
+	for _, text := range texts(t) {
+		shown := slices.ContainsFunc(all.findings, text.in)
+		_, ok := elsewhere[text.literal]
+		listed[text.literal] = true
+		switch {
+		case !shown && !ok:
+			t.Errorf("%s: no case has firn doctor say %q: add one", text.at, text.literal)
+		case shown && ok:
+			t.Errorf("%s: a case shows %q: remove it from elsewhere", text.at, text.literal)
+		}
+	}
+	for literal := range elsewhere {
+		if !listed[literal] {
+			t.Errorf("elsewhere has %q, which no finding says", literal)
+		}
+	}
+}
+
+// A transcript has all findings that were printed, each as one text.
+type transcript struct {
+	mu       sync.Mutex
+	findings []string
+}
+
+func (a *transcript) add(text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.findings = append(a.findings, text)
+}
+
+// A doctor is firn doctor in one case.
+type doctor struct {
+	*testing.T
+	all *transcript
+}
+
+// A finding is one that firn doctor printed.
+type finding struct{ Subject, Verdict, Says, Advice string }
+
+func (f finding) String() string {
+	return f.Verdict + " " + f.Subject + ": " + f.Says + " → " + f.Advice
+}
+
+// examine runs firn doctor. Its status must fit what it found.
+func (d *doctor) examine(args ...string) (findings []finding, complaint string) {
+	d.Helper()
+	var out, errs bytes.Buffer
+	status := cli.Main(append([]string{"doctor", "--json"}, args...), strings.NewReader(""), &out, &errs)
+	var report struct{ Findings []finding }
+	if out.Len() > 0 {
+		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+			d.Fatalf("firn doctor %q: %v in %s", args, err, out.String())
+		}
+	}
+	bad := slices.ContainsFunc(report.Findings, func(f finding) bool { return f.Verdict == "bad" })
+	if want := bad || out.Len() == 0; (status == 1) != want || status > 1 {
+		d.Errorf("firn doctor %q exits with %d: %s%s", args, status, out.String(), errs.String())
+	}
+	if strings.Contains(out.String()+errs.String(), password) {
+		d.Errorf("firn doctor %q shows the password: %s%s", args, out.String(), errs.String())
+	}
+	for _, f := range report.Findings {
+		if (f.Verdict == "good") != (f.Advice == "") && f.Says == "" {
+			d.Errorf("%v", f)
+		}
+		d.all.add(f.Says + " → " + f.Advice)
+	}
+	d.all.add(errs.String())
+	return report.Findings, errs.String()
+}
+
+const password = "geheim"
+
+// finds runs firn doctor until it finds words with a verdict about a subject: servers apply settings with a delay.
+func (d *doctor) finds(verdict, subject, words string, args ...string) {
+	d.Helper()
+	var last []finding
+	var complaint string
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		last, complaint = d.examine(args...)
+		if slices.ContainsFunc(last, func(f finding) bool {
+			return f.Verdict == verdict && f.Subject == subject && strings.Contains(f.Says+" → "+f.Advice, words)
+		}) {
+			return
+		}
+	}
+	d.Errorf("firn doctor %q does not find %s %s: %s, but\n%v\n%s", args, verdict, subject, words, last, complaint)
+}
+
+// refuses runs firn doctor on a store that cannot be opened.
+func (d *doctor) refuses(words string, args ...string) {
+	d.Helper()
+	if findings, complaint := d.examine(args...); len(findings) > 0 || !strings.Contains(complaint, words) {
+		d.Errorf("firn doctor %q does not refuse with %q: %v %s", args, words, findings, complaint)
+	}
+}
+
+// until waits for a condition that only needs time.
+func (d *doctor) until(what string, done func() bool) {
+	d.Helper()
+	for deadline := time.Now().Add(40 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			d.Fatalf("timed out waiting for %s", what)
+		}
+	}
+}
+
+func (d *doctor) must(err error) {
+	d.Helper()
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+// sources are the functions that make findings, by their files.
+var sources = map[string][]string{
+	"../../internal/cli/examine.go":               {"examineRoundTrip", "examineOffset", "examineWrites"},
+	"../../internal/cli/doctor.go":                {"examinePool", "unknownPool", "claimsAhead", "workersLeft"},
+	"../../internal/settings/examine.go":          {"Examine", "examineNames"},
+	"../../internal/storeurl/storeurl.go":         {"Examine"},
+	"../../internal/storeurl/filesystem_linux.go": {"", "examineFile", "onFileSystem"},
+	"../../../../redisstore/examine.go":           {"persists", "evicts", "replicates"},
+	"../../../../store/sqlstore/examine.go":       {"findings", "finding"},
+	"../../../../store/sqlstore/mysql.go":         {"examineMySQL", "mysqlReplicas"},
+	"../../../../store/sqlstore/postgres.go":      {"examinePostgres"},
+	"../../../../etcdstore/examine.go":            {"Examine", "named"},
+	"../../../../zkstore/examine.go":              {"ensemble"},
+}
+
+// A text is a string in the source of a finding.
+type text struct {
+	literal, at string
+	fragments   []string // what is between the verbs of a format
+}
+
+func (x text) in(finding string) bool {
+	return !slices.ContainsFunc(x.fragments, func(f string) bool { return !strings.Contains(finding, f) })
+}
+
+var verb = regexp.MustCompile(`%[-+#0-9.\[\]]*[a-zA-Z]`)
+
+// texts returns the strings of at least three words in the sources. Shorter ones are names of settings.
+func texts(t *testing.T) (all []text) {
+	files := token.NewFileSet()
+	for file, names := range sources {
+		parsed, err := parser.ParseFile(files, file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]bool{}
+		for _, decl := range parsed.Decls {
+			name := "" // of constants and variables
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				name = f.Name.Name
+			}
+			if !slices.Contains(names, name) {
+				continue
+			}
+			found[name] = true
+			ast.Inspect(decl, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 0 {
+					if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Errorf" { // no finding
+						return false
+					}
+				}
+				literal, ok := n.(*ast.BasicLit)
+				if !ok || literal.Kind != token.STRING {
+					return true
+				}
+				value, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Count(strings.TrimSpace(value), " ") < 2 {
+					return true
+				}
+				x := text{literal: value, at: files.Position(literal.Pos()).String()}
+				for _, fragment := range verb.Split(value, -1) {
+					if strings.TrimSpace(fragment) != "" {
+						x.fragments = append(x.fragments, fragment)
+					}
+				}
+				all = append(all, x)
+				return true
+			})
+		}
+		for _, name := range names {
+			if !found[name] {
+				t.Errorf("%s has no function %q", file, name)
+			}
+		}
+	}
+	return all
+}

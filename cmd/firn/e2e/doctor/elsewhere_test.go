@@ -1,0 +1,40 @@
+package doctor
+
+// elsewhere has the texts that none of the cases shows, and why: the servers of Debian do not make them true. Other tests
+// play what such a server says.
+var elsewhere = map[string]string{
+	"INFO does not show maxmemory-policy":               managed,
+	"make sure that it is noeviction or a volatile one": managed,
+
+	"the redo log is disabled":              needsMySQL,
+	"ALTER INSTANCE ENABLE INNODB REDO_LOG": needsMySQL,
+	"grant PROCESS to have them counted":    needsMySQL,
+	"pc.ignore_sb = true":                   "not printed: it is looked for in what Galera says",
+	"pc.ignore_quorum = true":               "not printed: it is looked for in what Galera says",
+	"update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last": "needs a MariaDB from 10.6.0 to 10.6.18, or 10.11.0 to 10.11.8",
+
+	"; but in this version not in the first moments after a restart": "needs a PostgreSQL before 15.13",
+	"update PostgreSQL to 17.5, 16.9, 15.13, 14.18, 13.21 or later":  "needs a PostgreSQL before 15.13",
+
+	" is an etcd ": oldEtcd,
+	"it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later": oldEtcd,
+	", and none knows a leader": newEtcd,
+	"most members of the cluster must be up and see each other: see etcdctl endpoint status --cluster": newEtcd,
+
+	"put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper":                        mounts,
+	"its locks do not hold between machines, and ids can be issued twice":                                               mounts,
+	"several machines may share it, but a file serves only one: ids can be issued twice":                                mounts,
+	"a container's own layer is removed with the container, and counters begin again; every container has its own file": mounts,
+	"put it in a volume":                                                             mounts,
+	"on a disk that is mounted with ":                                                mounts,
+	": a power failure loses confirmed writes, and counters go back":                 mounts,
+	"mount it without this option, unless the disk's cache survives a power failure": mounts,
+}
+
+const (
+	managed    = "no Redis hides it, but managed servers may"
+	needsMySQL = "needs a MySQL: MariaDB has no such thing, or shows it to all"
+	oldEtcd    = "needs an etcd before 3.4.22, or from 3.5.0 to 3.5.5"
+	newEtcd    = "needs an etcd of 3.5 or later: earlier ones list their members without a leader"
+	mounts     = "needs file systems that only root may mount"
+)
