@@ -1,7 +1,7 @@
 package doctor
 
-// elsewhere has the texts that none of the cases shows, and why: the servers of Debian do not make them true. Other tests
-// play what such a server says.
+// elsewhere has the texts that none of the cases shows, and why: the servers of Debian do not make them true. Where it says
+// by hand, a real server did once; other tests play what such a server says.
 var elsewhere = map[string]string{
 	"INFO does not show maxmemory-policy":               managed,
 	"make sure that it is noeviction or a volatile one": managed,
@@ -11,10 +11,10 @@ var elsewhere = map[string]string{
 	"grant PROCESS to have them counted":    needsMySQL,
 	"pc.ignore_sb = true":                   "not printed: it is looked for in what Galera says",
 	"pc.ignore_quorum = true":               "not printed: it is looked for in what Galera says",
-	"update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last": "needs a MariaDB from 10.6.0 to 10.6.18, or 10.11.0 to 10.11.8",
+	"update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last": "by hand, with MariaDB 10.11.5",
 
-	"; but in this version not in the first moments after a restart": "needs a PostgreSQL before 15.13",
-	"update PostgreSQL to 17.5, 16.9, 15.13, 14.18, 13.21 or later":  "needs a PostgreSQL before 15.13",
+	"; but in this version not in the first moments after a restart": "by hand, with PostgreSQL 15.4 and a standby",
+	"update PostgreSQL to 17.5, 16.9, 15.13, 14.18, 13.21 or later":  "by hand, with PostgreSQL 15.4 and a standby",
 
 	" is an etcd ": oldEtcd,
 	"it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later": oldEtcd,
@@ -22,7 +22,7 @@ var elsewhere = map[string]string{
 	"most members of the cluster must be up and see each other: see etcdctl endpoint status --cluster": newEtcd,
 
 	"put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper":                        mounts,
-	"its locks do not hold between machines, and ids can be issued twice":                                               mounts,
+	"its locks do not hold between machines, and ids can be issued twice":                                               "needs a network file system",
 	"several machines may share it, but a file serves only one: ids can be issued twice":                                mounts,
 	"a container's own layer is removed with the container, and counters begin again; every container has its own file": mounts,
 	"put it in a volume":                                                             mounts,
@@ -34,7 +34,7 @@ var elsewhere = map[string]string{
 const (
 	managed    = "no Redis hides it, but managed servers may"
 	needsMySQL = "needs a MySQL: MariaDB has no such thing, or shows it to all"
-	oldEtcd    = "needs an etcd before 3.4.22, or from 3.5.0 to 3.5.5"
-	newEtcd    = "needs an etcd of 3.5 or later: earlier ones list their members without a leader"
-	mounts     = "needs file systems that only root may mount"
+	oldEtcd    = "by hand, with etcd 3.5.0"
+	newEtcd    = "by hand, with etcd 3.5.0: earlier ones list their members without a leader"
+	mounts     = "by hand, with mounts of overlay, ramfs, FUSE, and ext4 without barriers: only root may mount"
 )
