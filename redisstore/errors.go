@@ -13,8 +13,8 @@ import (
 const (
 	permissions = "the user needs: +zrangebylex +zcount +zadd +zrem +eval +evalsha +time +info +wait, and the key; +select for a database other than 0, +cluster in a cluster; " +
 		"+config|get +ttl +pubsub|numsub for firn doctor"
-	unknown     = "it lacks a command that Firn needs, or the command was renamed"
-	isReplica   = "it is a replica: name the primary, or Sentinels and ?master=NAME"
+	unknown   = "it lacks a command that Firn needs, or the command was renamed"
+	isReplica = "it is a replica: name the primary, or Sentinels and ?master=NAME"
 	// astray is the hint where the servers of a cluster send each other's clients away.
 	astray = "the servers of the cluster do not agree on which of them has the key, or name addresses that lead elsewhere from here: see redis-cli --cluster check, and cluster-announce-ip"
 	// merged refuses both members, of a key or of the record of the replicas: nothing shows which is the

@@ -887,7 +887,7 @@ func TestTheListedPrivilegesSuffice(t *testing.T) {
 		}
 		return "redis://" + name + ":geheim@" + p.Addr()
 	}
-	s := open(t, user("all", "+zrangebylex", "+zcount", "+zadd", "+zrem", "+eval", "+evalsha", "+time", "+info", "+config|get", "+wait"))
+	s := open(t, user("all", "+zrangebylex", "+zcount", "+zadd", "+zrem", "+eval", "+evalsha", "+time", "+info", "+wait", "+config|get", "+ttl", "+pubsub|numsub"))
 	confirmed(t, s, "k")
 	_, list := s.List(ctx, "")
 	_, now := s.Now(ctx)

@@ -94,7 +94,7 @@ func TestADriverThatPreparesStatementsBehindAPoolerIsToldNotTo(t *testing.T) {
 		last = errors.Join(errs...)
 		return last != nil
 	})
-	for _, err := range last.(interface{ Unwrap() []error }).Unwrap() { //nolint:errorlint // made by Join, above
+	for _, err := range last.(interface{ Unwrap() []error }).Unwrap() {
 		expect(t, "a prepared statement", err, store.ErrRefused, "QueryExecModeExec")
 	}
 }
