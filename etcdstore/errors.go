@@ -35,7 +35,7 @@ func classify(err error) (hint string, kind error) {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "", store.ErrUnavailable // whatever the reason's text contains
 	case says("first record does not look like a TLS handshake"),
-		says("authentication handshake failed") && (says("EOF") || says("connection reset by peer")): // it closes the connection, cleanly or not
+		says("TLS handshake with") && (says("EOF") || says("connection reset by peer")): // it closes the connection, cleanly or not
 		return "it does not speak TLS: leave out tls=true", store.ErrUnavailable
 	case says("error reading server preface"):
 		return "if it speaks TLS, add ?tls=true", store.ErrUnavailable

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/dial"
 	"github.com/firn-id/firn/store/hosturl"
 )
 
@@ -44,8 +46,8 @@ func Open(ctx context.Context, text string) (*Store, error) {
 
 const (
 	dialTimeout = 5 * time.Second
-	// connectTimeout bounds an attempt to connect, which packets may have been lost under.
-	connectTimeout = 2 * time.Second
+	// answerTimeout bounds the wait for a member's first answer.
+	answerTimeout = 2 * time.Second
 	// keepAlive is how long a connection may be silent before it is probed; gRPC allows no less.
 	keepAlive = 10 * time.Second
 	// keepAliveTimeout is how long the answer may take, and on Linux how long sent data may stay without a
@@ -65,20 +67,27 @@ func parseURL(text string) (clientv3.Config, string, error) {
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 		Logger: zap.NewNop(), // errors are returned
 	}
-	cfg.TLS = u.TLS(u.Bool("tls"), "tls=true")
-	scheme := "http://"
-	if cfg.TLS != nil {
-		scheme = "https://"
+	connect := &dial.Dialer{TLS: u.TLS(u.Bool("tls"), "tls=true")}
+	if connect.TLS != nil {
+		connect.TLS.NextProtos = []string{"h2"}
 	}
 	// Otherwise a call would wait for a connection until its context ends, and not report why it fails.
 	// A write is repeated only if it was not sent.
 	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
 	cfg.DialOptions = []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(calling(len(u.Hosts))),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: connectTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: dial.Timeout}),
+		// It speaks TLS too, as it tries several addresses. So the client is told of none.
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			c, err := connect.Dial(ctx, "tcp", addr)
+			if err != nil {
+				return nil, err
+			}
+			return dial.Impatient(c, answerTimeout, false), nil
+		}),
 	}
 	for _, host := range u.Hosts {
-		cfg.Endpoints = append(cfg.Endpoints, scheme+host)
+		cfg.Endpoints = append(cfg.Endpoints, "http://"+host)
 	}
 	prefix := u.Levels()
 	if prefix != "" {

@@ -2,15 +2,12 @@ package redisstore_test
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn/redisstore"
@@ -85,87 +82,4 @@ func TestALookupOutlivesTheCallThatBeganIt(t *testing.T) {
 		_, err := s.Now(context.Background())
 		return err == nil
 	})
-}
-
-func TestDialing(t *testing.T) {
-	t.Parallel()
-	refused := errors.New("refused")
-	for what, test := range map[string]struct {
-		addrs []string
-		took  time.Duration
-		errs  int
-	}{
-		"the first answers":          {[]string{"good", "good"}, 0, 0},
-		"the first is silent":        {[]string{silent, "good"}, 250 * time.Millisecond, 0},
-		"the first refuses":          {[]string{"refuses", "good"}, 0, 0},
-		"the first two are silent":   {[]string{silent, silent, "good"}, 500 * time.Millisecond, 0},
-		"all are silent":             {[]string{silent, silent}, 2250 * time.Millisecond, 2},
-		"one is silent, one refuses": {[]string{silent, "refuses"}, 2 * time.Second, 2},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			begun := time.Now()
-			conn, err := redisstore.Dial(t.Context(), "name:6379", nil, anyOf(test.addrs...), func(ctx context.Context, _, addr string) (net.Conn, error) {
-				switch host, _, _ := net.SplitHostPort(addr); host {
-				case silent:
-					<-ctx.Done()
-					return nil, ctx.Err()
-				case "refuses":
-					return nil, refused
-				}
-				ours, _ := net.Pipe()
-				return ours, nil
-			})
-			if took := time.Since(begun); took != test.took || (err != nil) != (test.errs > 0) || (conn == nil) != (test.errs > 0) {
-				t.Errorf("%s: %v after %v", what, err, took)
-			}
-			if what == "one is silent, one refuses" && (!errors.Is(err, refused) || !errors.Is(err, context.DeadlineExceeded)) {
-				t.Errorf("%s: %v lacks one", what, err)
-			}
-		})
-	}
-	conn, err := redisstore.Dial(t.Context(), ":6379", nil, anyOf(), func(_ context.Context, _, addr string) (net.Conn, error) {
-		if addr != ":6379" {
-			return nil, errors.New(addr)
-		}
-		ours, _ := net.Pipe()
-		return ours, nil
-	})
-	if err != nil || conn == nil {
-		t.Errorf("without a host: %v", err)
-	}
-	if _, err := redisstore.Dial(t.Context(), "name:6379", nil, anyOf(), nil); err == nil || !contains(err.Error(), "no address") {
-		t.Error(err)
-	}
-}
-
-// A balancer without a server behind it accepts and stays silent.
-func TestTheHandshakeIsPartOfAnAttempt(t *testing.T) {
-	t.Parallel()
-	cert, key := authority(t, t.TempDir(), "redis.test")
-	port := strconv.Itoa(servers.FreePort(t))
-	servers.Redis(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
-	quiet := servers.Silent(t)
-	pem, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := &tls.Config{RootCAs: x509.NewCertPool()}
-	config.RootCAs.AppendCertsFromPEM(pem)
-	reach := func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if host, _, _ := net.SplitHostPort(addr); host == silent {
-			addr = quiet
-		}
-		return new(net.Dialer).DialContext(ctx, network, addr)
-	}
-	conn, err := redisstore.Dial(t.Context(), "redis.test:"+port, config, anyOf(silent, "127.0.0.1"), reach)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
-	_, err = redisstore.Dial(t.Context(), "another.test:"+port, config, anyOf("127.0.0.1"), reach)
-	if wrong := new(tls.CertificateVerificationError); !errors.As(err, &wrong) {
-		t.Errorf("by another name: %v", err)
-	}
 }

@@ -2,11 +2,12 @@ package redisstore
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/store/dial"
 )
 
 // Script is the script that writes a register, for tests that send it as a proxy would.
@@ -58,11 +59,6 @@ func OpenThrough(ctx context.Context, url string, lookup lookups, connect connec
 	if options.Dialer == nil {
 		return nil, errors.New("the client dials by itself")
 	}
-	options.Dialer = (&dialer{options.TLSConfig, lookup, connect}).dial
+	options.Dialer = (&dial.Dialer{TLS: options.TLSConfig, Lookup: lookup, Connect: connect}).Dial
 	return New(ctx, redis.NewUniversalClient(options), cfg)
-}
-
-// Dial dials through another network.
-func Dial(ctx context.Context, addr string, secure *tls.Config, lookup lookups, connect connects) (net.Conn, error) {
-	return (&dialer{secure, lookup, connect}).dial(ctx, "tcp", addr)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/dial"
 	"github.com/firn-id/firn/store/hosturl"
 )
 
@@ -82,14 +83,14 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		// A repeated write that was applied would look like a conflict.
 		MaxRetries: -1, DialerRetries: 1,
-		DialTimeout: dialTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize, MaxIdleConns: maxIdle, ConnMaxIdleTime: maxIdleTime,
+		DialTimeout: dial.Timeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize, MaxIdleConns: maxIdle, ConnMaxIdleTime: maxIdleTime,
 
 		IsClusterMode:    u.Bool("cluster"),
 		MasterName:       u.Setting("master"),
 		SentinelPassword: u.Setting("sentinel_password"),
 		TLSConfig:        u.TLS(u.Scheme == "rediss", "rediss://"),
 	}
-	options.Dialer = newDialer(options.TLSConfig).dial // it applies TLSConfig, as the client's own does
+	options.Dialer = (&dial.Dialer{TLS: options.TLSConfig}).Dial // it applies TLSConfig, as the client's own does
 	cfg := Config{Key: u.Setting("key")}
 	if n, ok := u.Int("replicas", 0, MaxReplicas); ok {
 		cfg.Replicas = cmp.Or(n, -1)

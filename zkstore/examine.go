@@ -75,7 +75,7 @@ func (s *Store) ensemble(ctx context.Context, serves bool) []store.Finding {
 // made reports by which change, and when, the ensemble of a server created the first level of all Firn's
 // znodes, if it exists.
 func (s *Store) made(ctx context.Context, server string) (string, error) {
-	conn, err := dial([]string{server})
+	conn, err := connect([]string{server})
 	if err != nil {
 		return "", err
 	}

@@ -5,19 +5,21 @@ import (
 	"io"
 	"log"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/dial"
 )
 
 const (
-	// sessionTimeout is also how long a server may be silent.
+	// sessionTimeout is what the client asks for. A server may choose another one.
 	sessionTimeout = 5 * time.Second
-	// handshakeTimeout bounds the wait for a server's first answer.
-	handshakeTimeout = 2 * time.Second
+	// silence is how long a server may leave something unanswered, whatever session time-out it chooses.
+	silence = 2 * time.Second
 	// watchEvery is how often a session checks its connection. If two checks find it gone, a fresh session
 	// replaces it: the client alone would never return to servers that were wiped or restored, which refuse a
 	// client that has seen later changes. And holders must find their slots again while newcomers wait.
@@ -28,7 +30,7 @@ const (
 func (s *Store) open(ctx context.Context) error {
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	conn, err := dial(s.servers)
+	conn, err := connect(s.servers)
 	if err != nil {
 		return s.calls.Wrap("open", strings.Join(s.servers, ","), err)
 	}
@@ -39,39 +41,51 @@ func (s *Store) open(ctx context.Context) error {
 	return err
 }
 
-// dial returns a connection that is established in the background.
-func dial(servers []string) (*zk.Conn, error) {
+// connect returns a connection that is established in the background. The client's own way asks the servers
+// one by one, and looks all their names up first: lost ones would take longer than newcomers wait.
+func connect(servers []string) (*zk.Conn, error) {
 	quiet := log.New(io.Discard, "", 0) // the store returns its errors
-	conn, _, err := zk.Connect(servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}), zk.WithDialer(
-		// The client would wait only a second, too short if many connect at once.
-		func(network, address string, _ time.Duration) (net.Conn, error) {
-			c, err := net.DialTimeout(network, address, sessionTimeout)
-			return &impatient{Conn: c}, err
+	dialer := &dial.Dialer{}
+	conn, _, err := zk.Connect(servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}),
+		zk.WithHostProvider(&inTurn{}),
+		zk.WithDialer(func(network, address string, _ time.Duration) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), dial.Timeout)
+			defer cancel()
+			i := slices.Index(servers, address)
+			c, err := dialer.DialAny(ctx, network, slices.Concat(servers[i:], servers[:i]))
+			if err != nil {
+				return nil, err
+			}
+			return dial.Impatient(c, silence, true), nil
 		}))
 	return conn, err
 }
 
-// impatient is a connection whose handshake is bounded. The client would wait 33 s for a server that accepts
-// and does not answer, and newcomers wait 12 s for a holder that has to find another.
-type impatient struct {
-	net.Conn
-	answered bool
+// inTurn gives the client the names of the servers; each is looked up when it is dialed.
+type inTurn struct {
+	servers []string
+	next    int
+	tries   int // since the last connection
 }
 
-// SetReadDeadline implements [net.Conn].
-func (c *impatient) SetReadDeadline(t time.Time) error {
-	if limit := time.Now().Add(handshakeTimeout); !c.answered && t.After(limit) {
-		t = limit
-	}
-	return c.Conn.SetReadDeadline(t)
+// Init implements [zk.HostProvider]. The client has shuffled the servers.
+func (t *inTurn) Init(servers []string) error {
+	t.servers = servers
+	return nil
 }
 
-// Read implements [net.Conn]. Only one goroutine reads at a time.
-func (c *impatient) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.answered = c.answered || n > 0
-	return n, err
+// Len implements [zk.HostProvider].
+func (t *inTurn) Len() int { return len(t.servers) }
+
+// Next implements [zk.HostProvider]. Around reports that all have been tried.
+func (t *inTurn) Next() (server string, around bool) {
+	server, around = t.servers[t.next], t.tries > 0 && t.tries%len(t.servers) == 0
+	t.next, t.tries = (t.next+1)%len(t.servers), t.tries+1
+	return server, around
 }
+
+// Connected implements [zk.HostProvider].
+func (t *inTurn) Connected() { t.tries = 0 }
 
 // begin adds the account to a connection and waits for a server's answer.
 func (s *Store) begin(ctx context.Context, conn *zk.Conn) error {
@@ -98,9 +112,9 @@ func (s *Store) watch(ctx context.Context) {
 		if gone = s.gone(); !before || !gone {
 			continue
 		}
-		fresh, err := dial(s.servers)
+		fresh, err := connect(s.servers)
 		if err != nil {
-			continue // the addresses cannot be resolved now
+			continue // it does not fail: it connects later
 		}
 		soon, cancel := context.WithTimeout(ctx, sessionTimeout)
 		if s.begin(soon, fresh) == nil && s.gone() {

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // ErrURL means that a text cannot be the URL of a store, whatever servers exist. [URL.Err] matches it.
@@ -164,7 +165,8 @@ func (u *URL) Int(name string, least, most int) (value int, ok bool) {
 }
 
 // TLS removes and reads the settings tls_ca, tls_cert, tls_key and tls_server_name. Without TLS they
-// are mistakes, and TLS returns nil.
+// are mistakes, and TLS returns nil. Each handshake reads tls_cert and tls_key again, since they may have
+// been renewed; if it cannot, the certificate before stays in use.
 func (u *URL) TLS(spoken bool, how string) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	ca, cert, key := u.Setting("tls_ca"), u.Setting("tls_cert"), u.Setting("tls_key")
@@ -190,7 +192,14 @@ func (u *URL) TLS(spoken bool, how string) *tls.Config {
 		if err != nil {
 			u.Fail(fmt.Errorf("tls_cert and tls_key: %w", err))
 		}
-		config.Certificates = []tls.Certificate{pair}
+		var latest atomic.Pointer[tls.Certificate]
+		latest.Store(&pair)
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if pair, err := tls.LoadX509KeyPair(cert, key); err == nil { // otherwise it is half written
+				latest.Store(&pair)
+			}
+			return latest.Load(), nil
+		}
 	}
 	return config
 }

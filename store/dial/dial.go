@@ -1,0 +1,143 @@
+// Package dial connects to the servers of a store. It is for authors of stores.
+//
+// A holder of a worker that lives must find its store again before newcomers stop waiting for it: 12 s. So a
+// lost address, name server or host may take only a part of that, and each connection uses the addresses and
+// certificates of that moment. Clients' own dialers give a short time-out to the first address alone, look
+// names up once, or try lost hosts one by one.
+package dial
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+)
+
+const (
+	// lookupTimeout outlasts a silent first name server: resolvers wait 5 s for each, and try twice.
+	lookupTimeout = 20 * time.Second
+	// connectTimeout bounds the attempt with one address, TLS included.
+	connectTimeout = 2 * time.Second
+	// headStart is the time of each address, or host, before the next.
+	headStart = 250 * time.Millisecond
+
+	// Timeout bounds a dial. It outlives the call that began it: let the client finish it, and a later call
+	// use the connection.
+	Timeout = lookupTimeout + 5*time.Second
+)
+
+// A Dialer connects to hosts by their names. It may be used concurrently.
+type Dialer struct {
+	TLS *tls.Config // nil: no TLS. Without a ServerName, the name is that of the host
+
+	// Nil: those of package net.
+	Lookup  func(ctx context.Context, host string) ([]string, error)
+	Connect func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// alive detects lost peers of idle connections within 45 s.
+var alive = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3}}
+
+// Dial looks up a HOST:PORT and returns the first connection to one of its addresses. It begins with the next
+// address when one has failed, or has not answered for a quarter of a second. Without a host it is this machine.
+func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	addrs := []string{""} // a server of a cluster may not know its own address
+	if host != "" {
+		lookup := net.DefaultResolver.LookupHost
+		if d.Lookup != nil {
+			lookup = d.Lookup
+		}
+		looking, cancel := context.WithTimeout(ctx, lookupTimeout)
+		addrs, err = lookup(looking, host)
+		cancel()
+	}
+	if err == nil && len(addrs) == 0 {
+		err = fmt.Errorf("%s has no address", host)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return first(ctx, addrs, func(ctx context.Context, to string) (net.Conn, error) {
+		return d.one(ctx, network, net.JoinHostPort(to, port), host)
+	})
+}
+
+// DialAny is Dial for several hosts that serve the same store: it begins with the next one as Dial does with
+// the next address.
+func (d *Dialer) DialAny(ctx context.Context, network string, hosts []string) (net.Conn, error) {
+	return first(ctx, hosts, func(ctx context.Context, addr string) (net.Conn, error) { return d.Dial(ctx, network, addr) })
+}
+
+// first returns the first connection of dials that begin one after the other.
+func first(ctx context.Context, to []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx) // the others end once one has connected
+	defer cancel()
+	type answer struct {
+		conn net.Conn
+		err  error
+	}
+	answers := make(chan answer)
+	var failed error
+	for begun, ended := 0, 0; ended < len(to); {
+		var next <-chan time.Time
+		if begun < len(to) {
+			addr := to[begun]
+			go func() {
+				conn, err := dial(ctx, addr)
+				select {
+				case answers <- answer{conn, err}:
+				case <-ctx.Done():
+					if err == nil {
+						_ = conn.Close() // another was first, or the caller has given up
+					}
+				}
+			}()
+			begun++
+			next = time.After(headStart)
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case a := <-answers:
+			if a.err == nil {
+				return a.conn, nil
+			}
+			if ended++; ended == 1 {
+				failed = a.err
+			} else {
+				failed = fmt.Errorf("%w; %w", failed, a.err)
+			}
+		}
+	}
+	return nil, failed
+}
+
+// one connects to one address of a host.
+func (d *Dialer) one(ctx context.Context, network, addr, host string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	connect := alive.DialContext
+	if d.Connect != nil {
+		connect = d.Connect
+	}
+	conn, err := connect(ctx, network, addr)
+	if err != nil || d.TLS == nil {
+		return conn, err
+	}
+	config := d.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName = host
+	}
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the handshake's error says more
+		return nil, fmt.Errorf("TLS handshake with %s: %w", addr, err)
+	}
+	return secured, nil
+}
