@@ -116,7 +116,7 @@ func (s *Store) watch(ctx context.Context) {
 		if err != nil {
 			continue // it does not fail: it connects later
 		}
-		soon, cancel := context.WithTimeout(ctx, sessionTimeout)
+		soon, cancel := context.WithTimeout(ctx, dial.Timeout)
 		if s.begin(soon, fresh) == nil && s.gone() {
 			fresh = s.conn.Swap(fresh)
 		}
