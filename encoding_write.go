@@ -66,8 +66,8 @@ func (e Encoding) significant(buf *form, i int) int {
 // begins, or -1 for a negative id or an invalid encoding.
 //
 // Most of the cost is the chain of divisions, each of which waits for the one before. So a
-// number is first cut into parts of few digits, whose chains the processor runs in
-// parallel. A constant radix lets the compiler turn divisions into multiplications.
+// number is first cut into parts of four digits, which the processor works on in parallel, and those
+// into pairs, which are looked up. A constant radix lets the compiler turn divisions into multiplications.
 func (e Encoding) write(buf *form, id ID) int {
 	if id < 0 {
 		return -1
@@ -130,40 +130,60 @@ func eight(n uint32) uint64 {
 	return tens | (twos-tens*10)<<8 + 0x30303030_30303030
 }
 
+const (
+	square36, fourth36 = 36 * 36, 36 * 36 * 36 * 36
+	square58, fourth58 = 58 * 58, 58 * 58 * 58 * 58
+	square62, fourth62 = 62 * 62, 62 * 62 * 62 * 62
+)
+
 func write36(buf *form, u uint64) {
-	const part = 36 * 36 * 36 * 36 * 36 * 36
-	high := u / part
-	buf[51] = digits36[high/part]
-	divisions(buf[52:58], uint32(high%part), 36, digits36)
-	divisions(buf[58:], uint32(u%part), 36, digits36)
+	high := u / fourth36
+	top := uint32(high / fourth36)
+	buf[51] = digits36[top/fourth36]
+	four(buf[52:56], top%fourth36, square36, pairs36)
+	four(buf[56:60], uint32(high%fourth36), square36, pairs36)
+	four(buf[60:], uint32(u%fourth36), square36, pairs36)
 }
 
 func write58(buf *form, u uint64) {
-	const part = 58 * 58 * 58 * 58 * 58
-	high := u / part
-	buf[53] = digits58[high/part]
-	divisions(buf[54:59], uint32(high%part), 58, digits58)
-	divisions(buf[59:], uint32(u%part), 58, digits58)
+	high := u / fourth58
+	top := uint32(high / fourth58)
+	buf[53] = digits58[top/square58]
+	binary.LittleEndian.PutUint16(buf[54:], pairs58[top%square58])
+	four(buf[56:60], uint32(high%fourth58), square58, pairs58)
+	four(buf[60:], uint32(u%fourth58), square58, pairs58)
 }
 
 func write62(buf *form, u uint64) {
-	const part = 62 * 62 * 62 * 62 * 62
-	high := u / part
-	buf[53] = digits62[high/part]
-	divisions(buf[54:59], uint32(high%part), 62, digits62)
-	divisions(buf[59:], uint32(u%part), 62, digits62)
+	high := u / fourth62
+	top := uint32(high / fourth62)
+	buf[53] = digits62[top/square62]
+	binary.LittleEndian.PutUint16(buf[54:], pairs62[top%square62])
+	four(buf[56:60], uint32(high%fourth62), square62, pairs62)
+	four(buf[60:], uint32(u%fourth62), square62, pairs62)
 }
 
-// divisions fills buf with the low digits of n. It is small enough to be inlined, which
-// makes radix a constant to the compiler.
-func divisions(buf []byte, n, radix uint32, digits string) {
-	for i := len(buf) - 1; i >= 0; i-- {
-		buf[i] = digits[n%radix]
-		n /= radix
+// four puts four digits of n into buf, of a radix whose square is given. It is small enough to be
+// inlined, which makes square a constant to the compiler.
+func four(buf []byte, n, square uint32, pairs []uint16) {
+	binary.LittleEndian.PutUint16(buf, pairs[n/square])
+	binary.LittleEndian.PutUint16(buf[2:], pairs[n%square])
+}
+
+// The two characters of each number of two digits, the first in the low byte: 17 KiB.
+var pairs36, pairs58, pairs62 = pairs(digits36), pairs(digits58), pairs(digits62)
+
+func pairs(digits string) []uint16 {
+	all := make([]uint16, 0, len(digits)*len(digits))
+	for _, high := range []byte(digits) {
+		for _, low := range []byte(digits) {
+			all = append(all, uint16(high)|uint16(low)<<8)
+		}
 	}
+	return all
 }
 
-// shifts does what divisions does, for a radix of 1<<bits.
+// shifts fills buf with the low digits of u, of a radix of 1<<bits.
 func shifts(buf []byte, u uint64, bits uint, digits string) {
 	for i := len(buf) - 1; i >= 0; i-- {
 		buf[i] = digits[u&(1<<bits-1)]
