@@ -1,6 +1,5 @@
 // Package bench compares Firn with other generators and with the least cost of any generator, such
 // as a clock reading. It is never published.
 //
-//	go run ./bench/report      # from the repository's top: five runs, medians, a table
-//	go run ./bench/report segments
+//	go run ./bench/report      # from the repository's top
 package bench

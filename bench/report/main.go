@@ -1,49 +1,70 @@
-// Command report runs benchmarks several times and prints the medians as a Markdown
-// table: those of the generators, or those that its argument names. Run it in the root
-// of the repository.
+// Command report measures and prints Markdown tables: single calls of generators, Firn's and others', or what its
+// argument names. Run it in the root of the repository.
 //
-//	go run ./bench/report             # Firn's generator and others
-//	go run ./bench/report next        # single calls of Firn's generator, in short slices, for a busy machine
-//	go run ./bench/report lag         # how late the times in ids are, with and without a lag
-//	go run ./bench/report segments    # segments under full demand, on real stores
+//	go run ./bench/report [-chart FILE]  # single calls in short slices, also on a busy machine; FILE gets an SVG picture
+//	go run ./bench/report lag            # how late the times in ids are, with and without a lag
+//	go run ./bench/report segments       # segments under full demand, on real stores
 package main
 
 import (
 	"bufio"
 	"bytes"
-	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	picture := flag.String("chart", "", "write a picture of the single calls into this SVG file")
+	flag.Parse()
+	if err := run(*picture, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func run(args []string) error {
+func run(picture string, args []string) error {
 	switch {
 	case len(args) == 0:
-		return generators()
-	case len(args) == 1 && args[0] == "next":
-		return next()
+		return calls(picture)
+	case picture != "":
+		return fmt.Errorf("-chart draws the single calls: leave out %q", args)
 	case len(args) == 1 && args[0] == "lag":
 		return lags()
 	case len(args) == 1 && args[0] == "segments":
 		return segments()
 	default:
-		return fmt.Errorf("%q: write no argument, for the generators, or next, lag or segments", args)
+		return fmt.Errorf("%q: write no argument, for single calls, or lag or segments", args)
 	}
 }
 
-// measure runs the benchmarks of a package.
-func measure(pkg, benchmarks string, flags ...string) (*figures, error) {
+// calls measures single calls, and generators at their limits.
+func calls(picture string) error {
+	all, err := subjects()
+	if err != nil {
+		return err
+	}
+	table, err := measure(all, 2, 200, 5*time.Minute)
+	if err != nil {
+		return err
+	}
+	write(os.Stdout, table)
+	if picture != "" {
+		if err := chart(picture, table); err != nil {
+			return err
+		}
+	}
+	fmt.Println()
+	return limits()
+}
+
+// benchmark runs the benchmarks of a package.
+func benchmark(pkg, benchmarks string, flags ...string) (*figures, error) {
 	cmd := exec.Command("go", append(append([]string{"test", "-run", "^$", "-bench", benchmarks}, flags...), pkg)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -55,42 +76,6 @@ func measure(pkg, benchmarks string, flags ...string) (*figures, error) {
 		return nil, fmt.Errorf("%s: no figures in\n%s", cmd, out)
 	}
 	return table, nil
-}
-
-func generators() error {
-	table, err := measure("./bench", ".", "-benchmem", "-benchtime", "300ms", "-count", "5")
-	if err != nil {
-		return err
-	}
-	floor := table.median("Floor/time.Since", "ns/op")
-	if floor == 0 {
-		return errors.New("no figure for time.Since")
-	}
-	fmt.Println("| | ns an id | × time.Since | two goroutines | two ÷ one | allocs | cores busy |")
-	fmt.Println("| --- | --- | --- | --- | --- | --- | --- |")
-	for _, name := range table.names {
-		if strings.HasSuffix(name, "-2") && table.has(strings.TrimSuffix(name, "-2")) {
-			continue
-		}
-		one, two := table.median(name, "ns/op"), table.median(name+"-2", "ns/op")
-		if perID := table.median(name, "ns/id"); perID > 0 {
-			one = perID
-		}
-		second, ratio := "", ""
-		if two > 0 {
-			second, ratio = fmt.Sprintf("%.1f", two), fmt.Sprintf("%.2f", two/one)
-		}
-		cores := ""
-		if table.median(name, "cores") > 0 {
-			cores = fmt.Sprintf("%.2f", table.median(name, "cores"))
-		}
-		allocs := ""
-		if table.has2(name, "allocs/op") && !strings.HasPrefix(name, "Floor/") {
-			allocs = fmt.Sprint(table.median(name, "allocs/op"))
-		}
-		fmt.Printf("| %s | %.2f | %.2f | %s | %s | %s | %s |\n", name, one, one/floor, second, ratio, allocs, cores)
-	}
-	return nil
 }
 
 // figures are the values of each benchmark by unit.

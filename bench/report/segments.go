@@ -7,7 +7,7 @@ import (
 
 // segments prints how callers and store do when segments issue ids at full speed.
 func segments() error {
-	table, err := measure("./cmd/firn/e2e/leases", "Segment", "-benchtime", "5x", "-count", "3", "-timeout", "20m")
+	table, err := benchmark("./cmd/firn/e2e/leases", "Segment", "-benchtime", "5x", "-count", "3", "-timeout", "20m")
 	if err != nil {
 		return err
 	}
