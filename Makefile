@@ -19,14 +19,14 @@ test: ## run all tests of all modules (installs the servers and clients they sta
 	go test -timeout 30m $(PACKAGES)
 
 # Two packages only start processes and wait for them, for a quarter of an hour under the race
-# detector. What these run is under it in the others.
+# detector. What these run is under it in the others. A third compares what calls cost.
 .PHONY: race
 race: ## run them under the race detector (needs a C compiler, installed if missing)
 	scripts/need-gcc
 	scripts/need-servers
 	scripts/need-grpcurl
 	scripts/need-clients
-	CGO_ENABLED=1 go test -timeout 40m -race $$(go list $(PACKAGES) | grep -v -e '/cmd/firn$$' -e '/e2e/leases$$')
+	CGO_ENABLED=1 go test -timeout 40m -race $$(go list $(PACKAGES) | grep -v -e '/cmd/firn$$' -e '/e2e/leases$$' -e '/bench/report$$')
 
 # Counts, times and products must fit where an int has 32 bits. The simulator, the mutator and the
 # programs that start servers run on 64 bits only.
@@ -88,8 +88,13 @@ mutate: ## make every small wrong change of FILES (as 'lease/*.go') and find tho
 	go run ./internal/mutate -files '$(FILES)' -for $(FOR) -results bin/mutants.jsonl -again
 
 .PHONY: bench
-bench: ## measure Firn beside other generators
-	go test -run '^$$' -bench . -benchmem ./bench
+bench: ## measure Firn beside other generators (six minutes)
+	go run ./bench/report
+
+.PHONY: bench-java
+bench-java: ## measure generators of Java the same way (four minutes; needs Java 17 and Maven)
+	mvn --quiet --batch-mode --file bench/java/pom.xml dependency:copy-dependencies
+	java -cp 'bench/java/target/dependency/*' bench/java/Peers.java
 
 .PHONY: bench-resp
 bench-resp: build ## measure INCR of Firn beside that of redis-server, by redis-benchmark (three minutes)
