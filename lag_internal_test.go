@@ -142,7 +142,7 @@ func TestARecallDuringARefillCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if l.left == 0 {
+	if l.at.left == 0 {
 		t.Fatal("its block is used up")
 	}
 	before := g.core.high
@@ -152,12 +152,12 @@ func TestARecallDuringARefillCounts(t *testing.T) {
 	if g.core.high <= before {
 		t.Errorf("the core counts %d as used, not more than %d", g.core.high, before)
 	}
-	rest := l.id
+	rest := l.at.id
 	id, err := l.Next(context.Background())
 	if err != nil || id <= rest {
 		t.Errorf("id %d of the recalled block, whose next was %d, %v", id, rest, err)
 	}
-	if l.length != 1 {
-		t.Errorf("after a recall the block has %d ids", l.length)
+	if l.at.length != 1 {
+		t.Errorf("after a recall the block has %d ids", l.at.length)
 	}
 }

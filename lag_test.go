@@ -218,6 +218,15 @@ func TestACopyOfALocalTakesABlockOfItsOwn(t *testing.T) {
 			next(another)
 			next(l)
 		}
+		saved := reflect.New(reflect.TypeFor[firn.Local]()).Elem()
+		saved.Set(reflect.ValueOf(l).Elem())
+		for range 10 {
+			next(l)
+		}
+		reflect.ValueOf(l).Elem().Set(saved)
+		for range 10 {
+			next(l)
+		}
 	}
 	if _, err := new(firn.Local).Next(t.Context()); err == nil || !strings.Contains(err.Error(), "Generator.Local") {
 		t.Errorf("without a generator: %v", err)

@@ -18,20 +18,25 @@ import (
 // A Local must not be copied: a copy takes a block of its own, at its first call. A Local needs no end. Where each
 // call reads the clock (no Lag, and not ClockVirtual) its Next is that of the generator.
 type Local struct {
-	_       uncopied
-	_       [64]byte // goroutines write their Locals all the time, so these must not share cache lines
+	_         uncopied
+	generator *Generator
+	self      *Local // whose block it is: a copy has none
+	at        *place // not here, or an earlier copy that is put back would have an earlier place
+}
+
+// A place is in a block.
+type place struct {
+	_       [64]byte // goroutines write their places all the time, so these must not share cache lines
 	id      ID       // the next one
 	stride  ID
 	left    uint64 // how many ids of one tick are left, from id on
 	cell    *cell
 	recalls uint64 // of the cell, before the block was taken
-	self    *Local // whose block it is: a copy has none
 
-	block     Run    // what follows these ids
-	length    uint64 // of the block at first
-	used      uint64 // ids issued since the last recall
-	generator *Generator
-	_         [64]byte
+	block  Run    // what follows these ids
+	length uint64 // of the block at first
+	used   uint64 // ids issued since the last recall
+	_      [64]byte
 }
 
 // uncopied has go vet report copies of a type.
@@ -54,55 +59,59 @@ func (g *Generator) Local() *Local { return &Local{generator: g} }
 // Next returns the next id. It waits and fails as [Generator.Next] does. Only one goroutine at a
 // time may call it.
 func (l *Local) Next(ctx context.Context) (ID, error) {
-	if l.left > 0 && l.self == l && l.recalls == l.cell.recalls.Load() {
-		id := l.id
-		l.id += l.stride
-		l.left--
-		return id, nil
+	if l.self == l {
+		if p := l.at; p.left > 0 && p.recalls == p.cell.recalls.Load() {
+			id := p.id
+			p.id += p.stride
+			p.left--
+			return id, nil
+		}
 	}
 	return l.nextSlowly(ctx)
 }
 
 func (l *Local) nextSlowly(ctx context.Context) (ID, error) {
-	if l.generator == nil {
+	switch {
+	case l.generator == nil:
 		return 0, errNoGenerator
-	}
-	if !l.generator.unread {
+	case !l.generator.unread:
 		return l.generator.Next(ctx)
+	case l.self != l:
+		l.self, l.at = l, new(place)
 	}
-	if l.self != l || l.block.count == 0 || l.recalls != l.cell.recalls.Load() {
-		if err := l.refill(ctx); err != nil {
+	p := l.at
+	if p.block.count == 0 || p.recalls != p.cell.recalls.Load() {
+		if err := p.refill(ctx, l.generator); err != nil {
 			return 0, err
 		}
 	}
-	s := l.block.stretch(0)
-	l.block.first += uint64(s.Count)
-	l.block.count -= uint64(s.Count)
-	l.id, l.stride, l.left = s.First+s.Stride, s.Stride, uint64(s.Count)-1
+	s := p.block.stretch(0)
+	p.block.first += uint64(s.Count)
+	p.block.count -= uint64(s.Count)
+	p.id, p.stride, p.left = s.First+s.Stride, s.Stride, uint64(s.Count)-1
 	return s.First, nil
 }
 
 // refill takes another block.
-func (l *Local) refill(ctx context.Context) error {
-	g := l.generator
+func (p *place) refill(ctx context.Context, g *Generator) error {
 	c := g.cell.Load()
 	recalls := c.recalls.Load() // before the block is taken, so that no recall of it is missed
-	l.used += l.length
-	if l.self != l || c != l.cell || recalls != l.recalls {
-		l.used = 0
+	p.used += p.length
+	if c != p.cell || recalls != p.recalls {
+		p.used = 0
 	}
-	l.left, l.length, l.block = 0, 0, Run{}
-	n := min(max(l.used/blockPart, 1), maxBlock)
-	p, got, ok := c.take(n)
+	p.left, p.length, p.block = 0, 0, Run{}
+	n := min(max(p.used/blockPart, 1), maxBlock)
+	first, got, ok := c.take(n)
 	if !ok {
 		var d decision
 		var err error
 		if c, d, err = g.ask(ctx, n); err != nil {
 			return err
 		}
-		p, got, recalls = d.first, d.count, d.recalls
+		first, got, recalls = d.first, d.count, d.recalls
 	}
-	l.cell, l.recalls, l.length, l.self = c, recalls, got, l
-	l.block = Run{first: p, count: got, composer: c.composer}
+	p.cell, p.recalls, p.length = c, recalls, got
+	p.block = Run{first: first, count: got, composer: c.composer}
 	return nil
 }

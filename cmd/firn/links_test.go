@@ -54,6 +54,9 @@ func TestTheLinksInDocumentsAreValid(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		if strings.Contains(string(text), "\n<<<<<<< ") || strings.Contains(string(text), "\n>>>>>>> ") {
+			t.Errorf("%s has marks of a merge conflict", path)
+		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
 			to, fragment, _ := strings.Cut(m[1], "#")
 			if strings.Contains(to, ":") {
