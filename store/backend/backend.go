@@ -73,12 +73,12 @@ func Decode(key, text, place string) (store.Entry, error) {
 type Calls struct {
 	name     string
 	classify func(error) (hint string, kind error)
-	lanes    Lanes
+	lanes    *Lanes
 	closed   atomic.Bool
 }
 
 // NewCalls returns the calls of the store called name, over lanes. Classify returns a hint and a kind.
-func NewCalls(name string, lanes Lanes, classify func(error) (hint string, kind error)) *Calls {
+func NewCalls(name string, lanes *Lanes, classify func(error) (hint string, kind error)) *Calls {
 	return &Calls{name: name, classify: classify, lanes: lanes}
 }
 

@@ -3,6 +3,8 @@ package backend
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/firn-id/firn/store"
 )
@@ -17,39 +19,90 @@ const (
 // Lanes bound the calls in flight of one store, so that urgent calls ([store.Urgent]) do not wait
 // behind others for a connection, and no call waits for one inside of the client: there a call that
 // has ended may keep its place.
-type Lanes struct{ all, others chan struct{} }
+//
+// The newest waiting call is the next. In turn, all would wait until they have too little time left to
+// connect, give their place to one that has waited as long, and none would ever succeed again.
+type Lanes struct {
+	most, mostOthers int
+
+	mu          sync.Mutex
+	all, others int // in flight; others are not urgent
+	waiting     []*waiter
+}
+
+type waiter struct {
+	urgent bool
+	turn   chan struct{} // closed when it may begin
+}
 
 // NewLanes returns lanes for a client of so many connections; 0: of any number.
-func NewLanes(connections int) Lanes {
+func NewLanes(connections int) *Lanes {
 	all := maxCalls + reserved
 	if connections > 0 {
 		all = min(all, connections)
 	}
-	return Lanes{all: make(chan struct{}, all), others: make(chan struct{}, max(all-reserved, 1))}
+	return &Lanes{most: all, mostOthers: max(all-reserved, 1)}
 }
 
 // Enter waits until a call may begin, or ctx ends. Leave must be called once the call has ended.
-func (l Lanes) Enter(ctx context.Context) (leave func(), err error) {
-	if store.IsUrgent(ctx) {
-		return enter(ctx, l.all)
+func (l *Lanes) Enter(ctx context.Context) (leave func(), err error) {
+	w := &waiter{urgent: store.IsUrgent(ctx), turn: make(chan struct{})}
+	leave = func() { l.leave(w.urgent) }
+	l.mu.Lock()
+	if l.free(w) {
+		l.mu.Unlock()
+		return leave, nil
 	}
-	leaveOthers, err := enter(ctx, l.others)
-	if err != nil {
-		return nil, err
+	l.waiting = append(l.waiting, w)
+	l.mu.Unlock()
+	select {
+	case <-w.turn:
+		return leave, nil
+	case <-ctx.Done():
 	}
-	leaveAll, err := enter(ctx, l.all)
-	if err != nil {
-		leaveOthers()
-		return nil, err
+	l.mu.Lock()
+	i := slices.Index(l.waiting, w)
+	if i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
 	}
-	return func() { leaveAll(); leaveOthers() }, nil
+	l.mu.Unlock()
+	if i < 0 { // its turn came at the same moment
+		leave()
+	}
+	most := l.mostOthers
+	if w.urgent {
+		most = l.most
+	}
+	return nil, fmt.Errorf("%w (%d calls in flight: one of them hangs, or the client needs more connections)", store.ContextError(ctx), most)
 }
 
-func enter(ctx context.Context, lane chan struct{}) (leave func(), err error) {
-	select {
-	case lane <- struct{}{}:
-		return func() { <-lane }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w (%d calls in flight: one of them hangs, or the client needs more connections)", store.ContextError(ctx), cap(lane))
+// free takes a place if there is one.
+func (l *Lanes) free(w *waiter) bool {
+	if l.all == l.most || !w.urgent && l.others == l.mostOthers {
+		return false
+	}
+	if l.all++; !w.urgent {
+		l.others++
+	}
+	return true
+}
+
+// leave gives a place back, to the newest urgent waiter if there is one.
+func (l *Lanes) leave(urgent bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all--; !urgent {
+		l.others--
+	}
+	for _, urgent := range []bool{true, false} {
+		for i, w := range slices.Backward(l.waiting) {
+			if w.urgent == urgent {
+				if l.free(w) {
+					l.waiting = slices.Delete(l.waiting, i, i+1)
+					close(w.turn)
+				}
+				break
+			}
+		}
 	}
 }

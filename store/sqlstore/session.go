@@ -183,13 +183,16 @@ func once[T any](ctx context.Context, s *Store, do func(context.Context, *sql.Co
 	if err != nil {
 		return answer{}.value, err
 	}
-	got := make(chan answer, 1)
+	got, begun := make(chan answer, 1), time.Now()
 	call := func() {
 		var a answer
 		a.err = s.use(conn, func() (err error) {
 			a.value, err = do(ctx, conn)
 			return err
 		})
+		if ctx.Err() != nil && time.Since(begun) > silence {
+			s.forget()
+		}
 		leave() // before the answer: the caller's next call uses the same session
 		got <- a
 	}
@@ -207,7 +210,22 @@ func once[T any](ctx context.Context, s *Store, do func(context.Context, *sql.Co
 	case a := <-got: // most drivers end it themselves, and know more
 		return a.value, a.err
 	case <-time.After(maxOverrun):
+		if time.Since(begun) > silence {
+			s.forget()
+		}
 		return answer{}.value, ctx.Err()
+	}
+}
+
+// silence is how long a session may leave a call unanswered until the idle ones are not trusted either.
+const silence = time.Second
+
+// forget closes the idle sessions. The network may have silently forgotten them together with one that did
+// not answer, and each would cost a holder a look, 2 s: newcomers wait 12 s for it.
+func (s *Store) forget() {
+	if s.idle > 0 {
+		s.db.SetMaxIdleConns(0)
+		s.db.SetMaxIdleConns(s.idle)
 	}
 }
 

@@ -46,6 +46,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -67,8 +68,9 @@ const Table = "firn_registers"
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
-	lanes   backend.Lanes
+	lanes   *backend.Lanes
 	patient chan struct{}                // full while an attempt to connect may outlive its call; nil: none may
+	idle    int                          // connections; 0 if embedded
 	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
 
@@ -76,7 +78,7 @@ type Store struct {
 // store then keeps three of them for leases, if there are more.
 //
 // In a database on another host New creates the table if it does not exist, and otherwise writes nothing.
-// It keeps at most three connections idle (SetMaxIdleConns). Such a store is also a
+// It keeps up to 16 connections idle (SetMaxIdleConns), or as many as there may be. Such a store is also a
 // [store.Clock] and [store.Examined]. In a SQLite file only [Make] creates the table, so that a mistyped
 // path is [store.ErrNotFound], not another, empty store.
 //
@@ -91,9 +93,9 @@ func Make(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error)
 	return open(ctx, db, dialect, true)
 }
 
-// maxIdle bounds idle connections. Each that the network has silently forgotten costs a holder one look,
-// 2 s, and newcomers wait 12 s for it.
-const maxIdle = 3
+// mostIdle bounds idle connections if the database does not bound all. A process with many pools needs
+// many: connecting may take longer than its looks have.
+const mostIdle = 16
 
 func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (store.Store, error) {
 	if db == nil || dialect.name == "" {
@@ -102,7 +104,8 @@ func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (store.S
 	most := db.Stats().MaxOpenConnections
 	s := &Store{db: db, dialect: dialect, lanes: backend.NewLanes(most)}
 	if !dialect.embedded {
-		db.SetMaxIdleConns(maxIdle)
+		s.idle = cmp.Or(most, mostIdle)
+		db.SetMaxIdleConns(s.idle)
 		if most != 1 { // a second connection is left for calls
 			s.patient = make(chan struct{}, 1)
 		}
