@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -26,8 +27,8 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if err != nil { // as without a leader, or the permission
 		return []store.Finding{s.named(ctx)}, err
 	}
-	voters := 0
-	var silent, alarms []string
+	voters, revision := 0, int64(math.MaxInt64)
+	var silent, alarms, answer []string
 	var versions []store.Finding
 	for _, m := range members.Members {
 		if m.IsLearner {
@@ -40,12 +41,14 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 			continue
 		}
 		alarms = append(alarms, status.Errors...)
+		answer = append(answer, m.ClientURLs[0])
+		revision = min(revision, status.Header.Revision)
 		if forgets(status.Version) {
 			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: m.Name + " is an etcd " + status.Version,
 				Advice: "it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later"})
 		}
 	}
-	clusters := s.clusters(ctx)
+	clusters, differ := s.clusters(ctx), s.differ(ctx, answer, revision)
 	healthy, most := voters-len(silent), voters/2+1
 	says, verdict := fmt.Sprintf("%d of %d members answer", healthy, voters), store.Doubtful
 	if healthy < most {
@@ -54,6 +57,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	return append([]store.Finding{
 		backend.Judge("quorum").
 			When(clusters > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d clusters: each is a separate store, and ids repeat", clusters), "name the members of one cluster").
+			When(differ, store.Bad, "its members have different data: each answers from its own, and ids repeat", "restore all members from one snapshot; etcdctl endpoint hashkv --cluster shows which differ").
 			When(healthy < voters, verdict, says, fmt.Sprintf("start %s; the cluster works as long as %d answer", strings.Join(silent, ", "), most)).
 			When(voters == 1, store.Doubtful, says, "with three members one may fail; without this one, holders continue until their fences").
 			When(voters%2 == 0, store.Doubtful, says, fmt.Sprintf("%d members tolerate no more failures than %d", voters, voters-1)).
@@ -137,6 +141,25 @@ func (s *Store) clusters(ctx context.Context) int {
 		}
 	}
 	return len(ids) + twins
+}
+
+// differ reports whether members have different data at a revision that all have, as after each was restored
+// from a snapshot of its own. With users only root may ask that.
+func (s *Store) differ(ctx context.Context, addresses []string, revision int64) bool {
+	hashes := map[int64]uint32{} // by the revision up to which a member has compacted
+	for _, address := range addresses {
+		bounded, cancel := context.WithTimeout(ctx, dialTimeout)
+		answer, err := s.client.HashKV(bounded, address, revision)
+		cancel()
+		if err != nil {
+			continue
+		}
+		if other, known := hashes[answer.CompactRevision]; known && other != answer.Hash {
+			return true
+		}
+		hashes[answer.CompactRevision] = answer.Hash
+	}
+	return false
 }
 
 // forgets reports whether a version may lose data, or let members diverge: when it is killed (3.5.0 to

@@ -69,7 +69,7 @@ type Store struct {
 	db      *sql.DB
 	dialect Dialect
 	lanes   *backend.Lanes
-	patient chan struct{}                // full while an attempt to connect may outlive its call; nil: none may
+	patient chan struct{}                // full while an attempt to connect may outlive its call; nil if embedded
 	idle    int                          // connections; 0 if embedded
 	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
@@ -106,9 +106,7 @@ func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (store.S
 	if !dialect.embedded {
 		s.idle = cmp.Or(most, mostIdle)
 		db.SetMaxIdleConns(s.idle)
-		if most != 1 { // a second connection is left for calls
-			s.patient = make(chan struct{}, 1)
-		}
+		s.patient = make(chan struct{}, 1)
 	}
 	if _, err := call(ctx, s, opOpen, Table, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
 		schema, err := dialect.home(ctx, conn)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
@@ -62,6 +63,36 @@ func init() {
 		// The first two of a process: one for the store's calls, one for the query of the cluster.
 		balancer.Choose(func(n int) string { return addrs[max(n-2, 0)%2] })
 		d.finds("bad", "quorum", "lead to 2 clusters", "--store", "etcd://"+balancer.Addr())
+	}
+	cases["etcd restored from two snapshots"] = func(d *doctor) {
+		source := servers.Etcd(d)
+		url := "etcd://" + source.Addr()
+		s, err := storeurl.Open(d.Context(), url)
+		d.must(err)
+		defer s.Close()
+		dir := d.TempDir()
+		var peers []string
+		for n := range 3 {
+			peers = append(peers, fmt.Sprintf("n%d=http://127.0.0.1:%d", n, servers.FreePort(d)))
+			_, err := s.CompareAndSwap(d.Context(), fmt.Sprint("k", n), 0, nil)
+			d.must(err)
+			d.etcdctl(source, "snapshot", "save", fmt.Sprintf("%s/%d", dir, n/2)) // the first two have the same
+		}
+		cluster := strings.Join(peers, ",")
+		members := make([]string, 3)
+		var starting sync.WaitGroup
+		for n, peer := range peers {
+			name, at, _ := strings.Cut(peer, "=")
+			data := fmt.Sprint(dir, "/", name)
+			d.etcdctl(source, "snapshot", "restore", fmt.Sprintf("%s/%d", dir, n/2), "--data-dir", data, "--name", name,
+				"--initial-advertise-peer-urls", at, "--initial-cluster", cluster, "--initial-cluster-token", "restored")
+			starting.Go(func() { // it waits for the others
+				members[n] = servers.Etcd(d, "--data-dir", data, "--name", name, "--listen-peer-urls", at, "--initial-advertise-peer-urls", at,
+					"--initial-cluster", cluster, "--initial-cluster-token", "restored").Addr()
+			})
+		}
+		starting.Wait()
+		d.finds("bad", "quorum", "its members have different data", "--store", "etcd://"+strings.Join(members, ","))
 	}
 	cases["etcd without space"] = func(d *doctor) {
 		url := "etcd://" + servers.Etcd(d, "--quota-backend-bytes", "200000").Addr()
