@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // Config says who may do what. It has been checked.
@@ -43,7 +44,8 @@ type Credentials struct {
 	// Certificate is the client's, verified against the configured authorities in the
 	// handshake; nil without one.
 	Certificate *x509.Certificate
-	From        string // the client's address, for the audit log
+	From        string        // the client's address, for the audit log
+	Client      *share.Client // has the shares of this address; nil for no limits
 }
 
 // A Book has all possible callers. Its methods may be called concurrently.
@@ -134,7 +136,7 @@ func (b *Book) OpenMetrics() bool { return b.config.OpenMetrics }
 // Identify returns the caller with these credentials. A wrong token is an error even where
 // no token is needed. If no tokens are configured at all, it ignores the token.
 func (b *Book) Identify(c Credentials) (*Caller, error) {
-	p := proof{local: c.Local, certificate: c.Certificate}
+	p := proof{local: c.Local, certificate: c.Certificate, client: c.Client}
 	if c.Token != "" {
 		p.secret, p.sum = true, sha256.Sum256([]byte(c.Token))
 	}

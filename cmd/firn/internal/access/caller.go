@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // A Caller is the identified sender of a request. All methods may be called concurrently.
@@ -22,6 +23,7 @@ type proof struct {
 	secret, local bool
 	sum           [sha256.Size]byte
 	certificate   *x509.Certificate
+	client        *share.Client // proves nothing; stays with the caller
 }
 
 // Name returns the name of the caller's token; "anonymous" or "local" without one.
@@ -29,6 +31,17 @@ func (c *Caller) Name() string { return c.is.name }
 
 // From returns the caller's address, as the front end gave it.
 func (c *Caller) From() string { return c.from }
+
+// Client returns what has the shares of the caller's address; nil for no limits.
+func (c *Caller) Client() *share.Client { return c.proof.client }
+
+// Token returns the name of the caller's token; "" without one.
+func (c *Caller) Token() string {
+	if c.is == c.book.anonymous || c.is == c.book.local {
+		return ""
+	}
+	return c.is.name
+}
 
 // May reports whether the caller may use a namespace.
 func (c *Caller) May(namespace string) bool { return c.is.may.match(namespace) }

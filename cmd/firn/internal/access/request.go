@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // CallerOf returns the caller of an HTTP request, for every protocol over HTTP.
@@ -22,7 +23,7 @@ func (b *Book) CallerOf(r *http.Request) (*Caller, error) {
 // OfRequest returns the credentials of an HTTP request, for every protocol over HTTP: the
 // Bearer token, the verified certificate, and whether the request comes from this machine.
 func OfRequest(r *http.Request) (Credentials, error) {
-	c := Credentials{Local: local(r), From: r.RemoteAddr}
+	c := Credentials{Local: local(r), From: r.RemoteAddr, Client: share.In(r.Context())}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Certificate = r.TLS.VerifiedChains[0][0]
 	}

@@ -48,9 +48,6 @@ type Config struct {
 	// MaxMachines limits the numbers in use in a machine namespace, whatever machine bits
 	// clients request. At most 1,048,576. Default: 65,536.
 	MaxMachines int
-	// MaxStep is how many ids a client may take at once. At most 2^40. Default: 2^40.
-	// (CosId's segment chain multiplies the configured step as demand grows.)
-	MaxStep int64
 	// Timeout bounds the work for one request. Default: 10s.
 	Timeout time.Duration
 
@@ -65,11 +62,15 @@ type Config struct {
 	// is Firn's name of a machine namespace, a segment or a namespace of ids, see [FirnName].
 	// Default: all requests are allowed.
 	Allow func(r *http.Request, name string) error
-	// Segment returns the least id of the segment with that name, or an error that matches
+	// Segment returns the least id of the segment with that name, and how many ids a client may
+	// take of it at once, or an error that matches
 	// [ErrNoSegment] if the name is not a segment's: a second counter beside another kind of
 	// namespace, or bare numbers of a namespace with another text form, would repeat ids.
-	// Default: every name is a segment that begins at 1.
-	Segment func(name string) (least firn.ID, err error)
+	// Default: every name is a segment that begins at 1, with steps up to 1,000,000.
+	Segment func(name string) (least firn.ID, maxStep int64, err error)
+	// Create is called before a name that the store does not have is made, and returns an error, such as *[Denied], if
+	// the client may not make it. Undo is called if another request made it meanwhile. Default: no limit.
+	Create func(r *http.Request) (undo func(), err error)
 	// Take is called after Allow, before a range of ids is taken from a segment. It returns
 	// an error, such as *[Denied] with 429, if the client must wait. Done is called after,
 	// with whether the range was issued. Default: no limit.
@@ -85,18 +86,16 @@ type Config struct {
 const (
 	mostStep       = 1 << 40
 	defaultTimeout = 10 * time.Second
+	// DefaultMaxStep is the greatest step of names that the configuration does not declare, as of segments. CosId's
+	// segment chain multiplies its step as demand grows, 10 by default. With steps of 2^40 a client would use a name up
+	// with 8 million requests.
+	DefaultMaxStep = 1_000_000
 )
 
 func (c *Config) check() error {
 	var errs []error
 	if c.Time == nil {
 		c.Time = firn.SystemTime()
-	}
-	if c.MaxStep == 0 {
-		c.MaxStep = mostStep
-	}
-	if c.MaxStep < 1 || c.MaxStep > mostStep {
-		errs = append(errs, firn.NewRangeError("greatest step", c.MaxStep, 1, mostStep, ""))
 	}
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
@@ -111,7 +110,10 @@ func (c *Config) check() error {
 		c.Allow = func(*http.Request, string) error { return nil }
 	}
 	if c.Segment == nil {
-		c.Segment = func(string) (firn.ID, error) { return 0, nil }
+		c.Segment = func(string) (firn.ID, int64, error) { return 0, DefaultMaxStep, nil }
+	}
+	if c.Create == nil {
+		c.Create = func(*http.Request) (func(), error) { return func() {}, nil }
 	}
 	if c.Take == nil {
 		c.Take = func(*http.Request, string, int64) (func(bool), error) { return func(bool) {}, nil }

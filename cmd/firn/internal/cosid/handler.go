@@ -18,6 +18,8 @@ type handler struct {
 	machines *registrar.Registrar
 	segments segment.Source
 
+	known sync.Map // the names that exist, each with its kind
+
 	mu     sync.Mutex // guards logged
 	logged map[string]*logState
 }
@@ -167,6 +169,27 @@ func (h *handler) name(r *http.Request, p *params, parts ...string) (string, err
 		return "", p.err
 	}
 	return name, nil
+}
+
+// admit returns an error if a name does not exist and the client may not make it. What is a kind and a name.
+func (h *handler) admit(r *http.Request, what string, exists func() (bool, error)) error {
+	if _, known := h.known.Load(what); known {
+		return nil
+	}
+	found, err := exists()
+	if err != nil {
+		return err
+	}
+	undo := func() {}
+	if !found {
+		if undo, err = h.cfg.Create(r); err != nil {
+			return denied(err)
+		}
+	}
+	if _, meanwhile := h.known.LoadOrStore(what, true); meanwhile {
+		undo()
+	}
+	return nil
 }
 
 // allow returns a *Denied for any error of Config.Allow.

@@ -323,7 +323,7 @@ func TestTheHandlerWorksBelowAPrefix(t *testing.T) {
 func TestConfigurationMistakesAreErrors(t *testing.T) {
 	for _, cfg := range []cosid.Config{
 		{},
-		{Store: memstore.New(nil), MaxStep: -1},
+
 		{Store: memstore.New(nil), Timeout: -1},
 		{Store: memstore.New(nil), MaxMachines: 1 << 21},
 		{Store: memstore.New(nil), Tolerance: -1},

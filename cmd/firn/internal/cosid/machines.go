@@ -35,6 +35,9 @@ func (h *handler) distribute(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := h.admit(r, "machines "+of.Namespace, func() (bool, error) { return h.machines.Exists(r.Context(), of.Namespace) }); err != nil {
+		return err
+	}
 	got, err := h.machines.Distribute(r.Context(), of, bits, guard)
 	if err != nil {
 		return err

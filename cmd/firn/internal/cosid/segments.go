@@ -14,19 +14,30 @@ import (
 // step returns how many ids a client requests at once.
 func (h *handler) step(p *params) int64 {
 	step := p.integer("step", 64)
-	if step < 1 || step > h.cfg.MaxStep {
-		p.fail(refused("step is %d; 1 to %d are allowed", step, h.cfg.MaxStep))
+	if step < 1 || step > mostStep {
+		p.fail(refused("step is %d; 1 to %d are allowed", step, int64(mostStep)))
 	}
 	return step
 }
 
-// segment returns the name of the segment that a request names, and its least id.
-func (h *handler) segment(r *http.Request, p *params) (name string, least firn.ID, err error) {
+// segment returns the name of the segment that a request names, its least id and its greatest step.
+func (h *handler) segment(r *http.Request, p *params) (name string, least firn.ID, maxStep int64, err error) {
 	if name, err = h.name(r, p, "namespace", "name"); err != nil {
-		return "", 0, err
+		return "", 0, 0, err
 	}
-	least, err = h.cfg.Segment(name)
-	return name, least, err
+	least, maxStep, err = h.cfg.Segment(name)
+	return name, least, maxStep, err
+}
+
+// made reports whether the store has a counter.
+func (h *handler) made(r *http.Request, name string) func() (bool, error) {
+	return func() (bool, error) {
+		_, err := segment.ReadCounter(r.Context(), h.cfg.Store, name)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
 }
 
 // createSegment serves POST /segments/distributor/{namespace}/{name}: it creates a counter
@@ -38,8 +49,11 @@ func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
 	if offset < 0 || offset >= int64(firn.MaxID) {
 		p.fail(refused("offset is %d; 0 to %d are allowed", offset, int64(firn.MaxID)-1))
 	}
-	name, least, err := h.segment(r, p)
+	name, least, _, err := h.segment(r, p)
 	if err != nil {
+		return err
+	}
+	if err := h.admit(r, "segment "+name, h.made(r, name)); err != nil {
 		return err
 	}
 	if err := h.create(r.Context(), name, max(firn.ID(offset+1), least)); err != nil {
@@ -67,8 +81,14 @@ func (h *handler) create(ctx context.Context, name string, least firn.ID) error 
 func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 	p := paramsOf(r)
 	step := h.step(p)
-	name, least, err := h.segment(r, p)
-	if err != nil {
+	name, least, maxStep, err := h.segment(r, p)
+	switch {
+	case err != nil:
+		return err
+	case step > maxStep:
+		return refused("step is %d; 1 to %d are allowed: the configuration of the server can declare %s with kind: segment and a larger max_step", step, maxStep, name)
+	}
+	if err := h.admit(r, "segment "+name, h.made(r, name)); err != nil {
 		return err
 	}
 	done, err := h.cfg.Take(r, name, step)

@@ -26,6 +26,7 @@ type API struct {
 	reader  issuing.Reader
 	log     *slog.Logger
 	answers sync.Pool // of *answer
+	bodies  sync.Pool // of *body
 }
 
 // New returns the interface to a service.
@@ -175,7 +176,12 @@ func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if _, err := single(r); err != nil {
 		return a.front.Refuse(err)
 	}
-	return answerJSON(w, http.StatusOK, map[string]any{"namespaces": a.reader.List(caller)})
+	list, release, err := a.reader.List(caller)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return answerJSON(w, http.StatusOK, map[string]any{"namespaces": list})
 }
 
 func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // maxKept bounds the memory that is kept for later answers.
-const maxKept = 1 << 20
+const maxKept = 1 << 20 // bytes
 
 // buffered is up to which length net/http sets Content-Length by itself, at less cost.
 const buffered = 2 << 10
@@ -22,8 +22,10 @@ const buffered = 2 << 10
 // An answer is the reusable memory of an answer.
 type answer struct {
 	batch issuing.Batch
-	body  []byte
 }
+
+// body is the reusable memory of a body. It is taken after the ids, since a request may wait for them.
+type body struct{ b []byte }
 
 // ids answers ids.
 func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
@@ -51,16 +53,21 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if made.body, err = form.body(made.body[:0], ns, &made.batch); err != nil {
+	text, ok := a.bodies.Get().(*body)
+	if !ok {
+		text = new(body)
+	}
+	defer a.recycleBody(text)
+	if text.b, err = form.body(text.b[:0], ns, &made.batch); err != nil {
 		return a.front.Refuse(err)
 	}
 	header := w.Header()
 	header["Content-Type"] = form.contentType()
-	if len(made.body) > buffered {
-		header["Content-Length"] = []string{strconv.Itoa(len(made.body))}
+	if len(text.b) > buffered {
+		header["Content-Length"] = []string{strconv.Itoa(len(text.b))}
 	}
 	// A failed write means that the client has gone; its ids are a gap.
-	_, _ = w.Write(made.body)
+	_, _ = w.Write(text.b)
 	return nil
 }
 
@@ -84,8 +91,15 @@ func within(r *http.Request) (context.Context, context.CancelFunc, error) {
 // recycle keeps the memory of an answer for a later one, unless it is large.
 func (a *API) recycle(made *answer) {
 	made.batch.Release()
-	if cap(made.body) <= maxKept {
+	if max(cap(made.batch.IDs), cap(made.batch.Texts)) <= maxKept/8 {
 		a.answers.Put(made)
+	}
+}
+
+// recycleBody keeps the memory of a body, unless it is large.
+func (a *API) recycleBody(text *body) {
+	if cap(text.b) <= maxKept {
+		a.bodies.Put(text)
 	}
 }
 

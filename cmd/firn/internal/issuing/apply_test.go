@@ -459,7 +459,7 @@ func TestNamespacesMadeOnFirstUseOutliveAConfigurationWithoutThem(t *testing.T) 
 	if err := take(t, f, caller, "mine", 1, &b); failure.Of(err).Status != 429 {
 		t.Errorf("in debt: %v", err)
 	}
-	if list := f.Reader().List(caller); len(list) != 1 || list[0].Namespace != "mine" {
+	if list := list(t, f, caller); len(list) != 1 || list[0].Namespace != "mine" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -486,7 +486,7 @@ func TestNamespacesMadeWhileAConfigurationIsAppliedAreKept(t *testing.T) {
 		}
 	}
 	group.Wait()
-	if n := len(f.Reader().List(caller)); n != names {
+	if n := len(list(t, f, caller)); n != names {
 		t.Errorf("%d namespaces of %d", n, names)
 	}
 }

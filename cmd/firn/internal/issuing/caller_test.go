@@ -67,7 +67,7 @@ func TestARemovedTokenEndsOnOpenConnections(t *testing.T) {
 	if _, err := f.Reader().Decode(shop, issuing.DecodeRequest{ID: "1", Namespace: "orders"}); failure.Of(err).Status != 403 {
 		t.Errorf("an id: %v", err)
 	}
-	if list := f.Reader().List(shop); len(list) != 1 || list[0].Namespace != "users" {
+	if list := list(t, f, shop); len(list) != 1 || list[0].Namespace != "users" {
 		t.Errorf("%+v", list)
 	}
 	for _, want := range []string{`msg=denied who=shop from=10.0.0.1 what="namespace users" why="token shop may not`, `msg=denied who=pay from=10.0.0.1 what=resp why="the token is not known`, "what=pools"} {
@@ -141,4 +141,15 @@ func TestRatesHoldForNamespacesAndTokens(t *testing.T) {
 		}
 	}
 	ok(shop, "free", 50)
+}
+
+// list returns the states of the namespaces that a caller may use.
+func list(t *testing.T, f *issuing.Front, caller *access.Caller) []issuing.State {
+	t.Helper()
+	states, release, err := f.Reader().List(caller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	return states
 }

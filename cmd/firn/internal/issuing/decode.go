@@ -51,7 +51,7 @@ func (r Reader) issuer(caller *access.Caller, ask DecodeRequest) (*Namespace, er
 	if ask.Layout != "" || ask.Unit != "" || ask.Epoch != "" {
 		return nil, f.Refuse(failure.BadRequest("bad_request", "give a namespace, or a layout with unit and epoch, not both"))
 	}
-	ns, err := f.service.find(ask.Namespace, false)
+	ns, err := f.service.look(ask.Namespace)
 	if err != nil {
 		return nil, f.Refuse(err)
 	}

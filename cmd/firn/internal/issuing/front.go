@@ -1,6 +1,9 @@
 package issuing
 
-import "github.com/firn-id/firn/cmd/firn/internal/settings"
+import (
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
+)
 
 // A Protocol is a protocol of requests; it is a label of metrics.
 type Protocol uint8
@@ -43,6 +46,9 @@ type Limits struct {
 func limitsOf(l settings.Limits) Limits {
 	return Limits{Batch: l.MaxBatch(), Body: l.MaxBody(), Connections: l.MaxConnections()}
 }
+
+// Shares has what all clients use, by address.
+func (s *Service) Shares() *share.Shares { return s.shares }
 
 // Limits returns the limits in force.
 func (f *Front) Limits() Limits { return f.service.now.Load().bounds }

@@ -41,7 +41,7 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 	}
 	err = f.issue(caller, ns, 1, ask.Count, func(ns *Namespace) (int, error) {
 		if ask.Count > smallAnswer {
-			if err := f.service.room.hold(ctx, ns, ask.Count, b); err != nil {
+			if err := f.service.room.hold(ctx, caller.Client(), ns, ask.Count, b); err != nil {
 				return 0, err
 			}
 		}
@@ -119,7 +119,7 @@ func (f *Front) find(now *snapshot, caller *access.Caller, ask Ask, requests int
 	ns := now.namespaces[name]
 	if ns == nil {
 		var err error
-		if ns, err = f.service.find(name, true); err != nil {
+		if ns, err = f.service.find(name, caller.Client()); err != nil {
 			return nil, nil, f.failed("", requests, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/veil"
@@ -99,8 +100,9 @@ type Batch struct {
 	// Consecutive requests consecutive ids. IDs then has only the first and the last.
 	Consecutive bool
 
-	from *room // of what it holds; see Release
-	held int64
+	from   *room // of what it holds; see Release
+	client *share.Client
+	held   int64
 }
 
 // take fills b with count ids. After an error b's content is undefined.

@@ -134,7 +134,7 @@ func TestNoRequestForIDsInMemoryWaits(t *testing.T) {
 			ask(30*time.Second, "they were given up")
 		}
 
-		before := f.Reader().List(caller)[1].LeaseState
+		before := list(t, f, caller)[1].LeaseState
 		if _, err := lease.Reclaim(t.Context(), st.Store, "default", 0, before.Worker, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestNoRequestForIDsInMemoryWaits(t *testing.T) {
 		ask(20*time.Second, "the worker was taken by another, and the store stands still")
 		st.release()
 		ask(20*time.Second, "another worker is to be had")
-		if after := f.Reader().List(caller)[1].LeaseState; after.Worker == before.Worker || after.Losses != before.Losses+1 {
+		if after := list(t, f, caller)[1].LeaseState; after.Worker == before.Worker || after.Losses != before.Losses+1 {
 			t.Errorf("%+v, and then %+v", before, after)
 		}
 	})

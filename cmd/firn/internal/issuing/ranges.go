@@ -40,9 +40,12 @@ func (n *Namespace) step() int {
 func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func(handedOut bool), err error) {
 	count := int(min(ids, math.MaxInt))
 	on := rates{caller.Bucket()}
-	ns := f.service.now.Load().namespaces[name]
+	now := f.service.now.Load()
+	ns := now.namespaces[name]
 	if ns != nil {
 		on[1] = ns.bucket
+	} else {
+		on[1] = f.service.undeclaredBucket(name, now.limits.RateOf(name))
 	}
 	if err := on.take(count); err != nil {
 		return nil, err
@@ -55,6 +58,22 @@ func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func
 			ns.issued.Add(float64(ids))
 		}
 	}, nil
+}
+
+// undeclaredBucket returns the bucket of a name that is no namespace here; nil without a rate.
+func (s *Service) undeclaredBucket(name string, rate access.Rate) *access.Bucket {
+	if rate.IsZero() {
+		return nil
+	}
+	made := access.NewBucket("name "+name, rate, s.clock)
+	was, loaded := s.undeclared.LoadOrStore(name, made)
+	if b, ok := was.(*access.Bucket); ok && b.Rate() == rate {
+		return b
+	}
+	if loaded { // the rate has changed
+		s.undeclared.CompareAndSwap(name, was, made)
+	}
+	return made
 }
 
 func (n *Namespace) takeRange(ctx context.Context, want int) (segment.Range, error) {

@@ -2,11 +2,11 @@ package issuing
 
 import (
 	"context"
-	"maps"
 	"net/http"
 	"slices"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // A Reader answers, for one protocol, requests that issue no ids. It counts only those that fail.
@@ -21,27 +21,46 @@ func (r Reader) State(caller *access.Caller, name string) (State, error) {
 	if err := f.Allow(caller, name); err != nil {
 		return State{}, err
 	}
-	ns, err := f.service.find(name, false)
+	ns, err := f.service.look(name)
 	if err != nil {
 		return State{}, f.Refuse(err)
 	}
 	return ns.state(caller.Admin()), nil
 }
 
-// List returns the states of all namespaces that the caller may use, by name.
-func (r Reader) List(caller *access.Caller) []State {
-	states := []State{}
+const (
+	// sizeOfState is about what a namespace occupies in a list and in its text.
+	sizeOfState = 1 << 10
+	// smallList is the number of namespaces of a list that is not charged to its client.
+	smallList = 32
+)
+
+// List returns the states of all namespaces that the caller may use, by name. A long list counts as memory of the client
+// until release, since each of thousands of connections could leave one unread.
+func (r Reader) List(caller *access.Caller) (states []State, release func(), err error) {
+	states, release = []State{}, func() {}
 	now := r.front.service.now.Load()
-	caller, err := r.front.current(now, caller, 1)
+	caller, err = r.front.current(now, caller, 1)
 	if err != nil {
-		return states // empty for a revoked caller
+		return states, release, nil // empty for a revoked caller
 	}
-	for _, name := range slices.Sorted(maps.Keys(now.namespaces)) {
+	var names []string
+	for name := range now.namespaces {
 		if caller.May(name) {
-			states = append(states, now.namespaces[name].state(caller.Admin()))
+			names = append(names, name)
 		}
 	}
-	return states
+	if client, size := caller.Client(), len(names)*sizeOfState; len(names) > smallList {
+		if !client.Take(share.Memory, size) {
+			return nil, release, r.front.Refuse(client.Refusal(share.Memory))
+		}
+		release = func() { client.Give(share.Memory, size) }
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		states = append(states, now.namespaces[name].state(caller.Admin()))
+	}
+	return states, release, nil
 }
 
 // Slots returns the slots of a pool, as the store has them, to an administrator.

@@ -367,7 +367,7 @@ func TestOnlyAdministratorsSeeTheStoresErrorText(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			states := f.Reader().List(caller)
+			states := list(t, f, caller)
 			for _, state := range states {
 				one, err := f.Reader().State(caller, state.Namespace)
 				if err != nil || state.Error == "" || one.Error != state.Error || strings.Contains(state.Error, "10.1.2.3") != raw {

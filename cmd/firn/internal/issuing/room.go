@@ -1,6 +1,7 @@
 package issuing
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -8,16 +9,17 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 const (
-	// roomFor bounds the ids in memory in large answers that their clients have not yet
-	// read: some 400 MB if they are texts. A client can request megabytes with a few bytes,
-	// on many connections, and read them slowly or never.
-	roomFor = 4 << 20
+	// roomFor bounds the ids in memory in large answers that their clients have not yet read.
+	roomFor = share.MaxIDs
 	// smallAnswer is the largest answer, in ids, that needs no room: the limits on
 	// connections and streams bound small answers.
-	smallAnswer = 1000
+	smallAnswer = 100
+	// textCost is how many numbers occupy as much as a text: 200 bytes, beside 30, with those of the answer.
+	textCost = 4
 	// longestForRoom is how long a request waits for room.
 	longestForRoom = time.Second
 )
@@ -29,7 +31,7 @@ func newRoom() *room { return &room{semaphore.NewWeighted(roomFor)} }
 
 // hold reserves room in b for count ids of ns, instead of the room that b held before. Call it for more ids than a
 // small answer has.
-func (r *room) hold(ctx context.Context, ns *Namespace, count int, b *Batch) error {
+func (r *room) hold(ctx context.Context, client *share.Client, ns *Namespace, count int, b *Batch) error {
 	b.Release()
 	if b.Consecutive {
 		return nil
@@ -37,22 +39,43 @@ func (r *room) hold(ctx context.Context, ns *Namespace, count int, b *Batch) err
 	if _, ok := ns.numbers.(stretched); ok && ns.texts == nil && b.Compact {
 		return nil // a few numbers, however many ids they stand for
 	}
-	// An answer above the total room takes all of it.
-	need := min(int64(count), roomFor)
-	if !r.free.TryAcquire(need) {
+	// An answer above the room takes all of it.
+	need := int64(count)
+	if ns.texts != nil {
+		need *= textCost
+	}
+	need = min(need, roomFor)
+	if !r.try(client, need) {
 		ctx, cancel := context.WithTimeoutCause(ctx, longestForRoom, overloaded(count))
 		defer cancel()
+		b.IDs, b.Texts, b.Stretches = nil, nil, nil // those of an earlier answer would be memory beside the room
+		if !client.WaitForIDs(ctx, need) {
+			return cmp.Or(context.Cause(ctx), overloaded(count))
+		}
 		if r.free.Acquire(ctx, need) != nil {
+			client.GiveIDs(need)
 			return context.Cause(ctx)
 		}
 	}
-	b.held, b.from = need, r
+	b.held, b.from, b.client = need, r, client
 	return nil
+}
+
+// try takes room that is free, first that of the client's address.
+func (r *room) try(client *share.Client, need int64) bool {
+	if !client.TryIDs(need) {
+		return false
+	}
+	if !r.free.TryAcquire(need) {
+		client.GiveIDs(need)
+		return false
+	}
+	return true
 }
 
 func overloaded(count int) error {
 	f := failure.New(http.StatusServiceUnavailable, "overloaded",
-		"there are %d ids in large answers that their clients have not taken yet, which is the limit: ask for %d later, or for at most %d, which need not wait",
+		"there are too many ids in answers that their clients have not taken yet: room for %d numbers, or a quarter as many texts, and limits.share of it for one address: ask for %d later, or for at most %d, which need not wait",
 		roomFor, count, smallAnswer)
 	f.Retry = time.Second
 	return f
@@ -64,11 +87,12 @@ func (b *Batch) Release() { b.Detach()() }
 
 // Detach returns Release for an answer that outlasts the next use of the batch.
 func (b *Batch) Detach() (release func()) {
-	from, held := b.from, b.held
-	b.from, b.held = nil, 0
+	from, client, held := b.from, b.client, b.held
+	b.from, b.client, b.held = nil, nil, 0
 	return func() {
 		if held > 0 {
 			from.free.Release(held)
+			client.GiveIDs(held)
 			held = 0
 		}
 	}

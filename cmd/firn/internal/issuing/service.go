@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"reflect"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 )
@@ -44,6 +46,8 @@ type Config struct {
 	Registry *prometheus.Registry // receives the metrics
 	Traced   bool                 // requests have spans, which get the namespace and the count
 	Audit    *access.Audit        // receives denials; default: one to Log
+	// Shares divide what all clients use; default: the default limits.
+	Shares *share.Shares
 	// Monotonic is the clock of rates; default: the system's.
 	Monotonic func() time.Duration
 }
@@ -58,7 +62,10 @@ type Service struct {
 	audit   *access.Audit
 	clock   func() time.Duration
 	room    *room
-	joining chan struct{} // holds a value for each pool that is being joined: at most poolsAtOnce
+	shares  *share.Shares
+	// undeclared has the *access.Bucket of names that are no namespaces. There are not more of them than share.Names.
+	undeclared sync.Map
+	joining    chan struct{} // holds a value for each pool that is being joined: at most poolsAtOnce
 
 	applying sync.Mutex // held while settings are applied, which may take long; locked before mu
 	closed   bool       // guarded by applying
@@ -99,7 +106,10 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Audit == nil {
 		cfg.Audit = access.NewAudit(cfg.Log, cfg.Monotonic)
 	}
-	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, clock: cfg.Monotonic, room: newRoom(), joining: make(chan struct{}, poolsAtOnce)}
+	if cfg.Shares == nil {
+		cfg.Shares = share.New(share.Limits{HTTP: math.MaxInt32, Redis: math.MaxInt32, Requests: math.MaxInt32, Percent: 100})
+	}
+	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, joining: make(chan struct{}, poolsAtOnce)}
 	s.now.Store(&snapshot{})
 	if err := s.apply(ctx, cfg.Settings, (*snapshot).servable); err != nil {
 		return nil, err
@@ -224,25 +234,39 @@ func (s *Service) Name(name []byte) string {
 	return string(name)
 }
 
-// find returns a namespace. If create is set it makes a missing one, where that is allowed.
-func (s *Service) find(name string, create bool) (*Namespace, error) {
+// find returns a namespace. It makes a missing one for a client, where that is allowed.
+func (s *Service) find(name string, by *share.Client) (*Namespace, error) {
 	now := s.now.Load()
 	if ns := now.namespaces[name]; ns != nil {
 		return ns, nil
 	}
-	if now.dynamic == nil {
-		return nil, undeclared(name)
-	}
-	if err := settings.CheckName(name); err != nil {
+	if err := now.creatable(name); err != nil {
 		return nil, err
 	}
-	if !create {
-		return nil, unknown("unknown namespace %q: it is made on first use, with POST /v1/ids/%s", name, name)
-	}
-	return s.create(name)
+	return s.create(name, by)
 }
 
-func (s *Service) create(name string) (*Namespace, error) {
+// look returns a namespace that exists.
+func (s *Service) look(name string) (*Namespace, error) {
+	now := s.now.Load()
+	if ns := now.namespaces[name]; ns != nil {
+		return ns, nil
+	}
+	if err := now.creatable(name); err != nil {
+		return nil, err
+	}
+	return nil, unknown("unknown namespace %q: it is made on first use, with POST /v1/ids/%s", name, name)
+}
+
+// creatable returns an error if no namespace with this name could be made on first use.
+func (s *snapshot) creatable(name string) error {
+	if s.dynamic == nil {
+		return undeclared(name)
+	}
+	return settings.CheckName(name)
+}
+
+func (s *Service) create(name string, by *share.Client) (*Namespace, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now.Load()
@@ -254,6 +278,8 @@ func (s *Service) create(name string) (*Namespace, error) {
 	case len(now.namespaces) >= maxDynamic:
 		return nil, unknown("unknown namespace %q: %d namespaces were made on first use, which is the limit; name yours in a configuration file",
 			name, maxDynamic)
+	case !by.Take(share.Names, 1):
+		return nil, by.Refusal(share.Names)
 	}
 	next := *now
 	next.namespaces = maps.Clone(now.namespaces)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // A conn is a connection with its goroutine and its session.
@@ -22,7 +23,12 @@ type conn struct {
 	since  time.Time
 	err    error // why it ends
 
-	*scratch // nil while there is no input
+	peer  *share.Client // has the shares of the client's address
+	place place         // in the limit of connections
+
+	*scratch        // nil while there is no input
+	left     []byte // the begin of an unfinished command, while scratch is nil
+	kept     int    // bytes for an unfinished command that are charged to peer
 
 	used    time.Time // when it was last answered
 	partial time.Time // when an unfinished command came; zero without one
@@ -35,8 +41,36 @@ type conn struct {
 
 const noFD = ^uintptr(0)
 
+// A place is a connection's place in a limit of connections: an idle connection may have to leave it to a new one.
+type place interface {
+	Counted() net.Conn
+	Client() *share.Client
+	Idle(since time.Time)
+	Busy()
+}
+
+// uncounted is the place of a connection whose listener has no limit.
+type uncounted struct{ net.Conn }
+
+func (u uncounted) Counted() net.Conn   { return u.Conn }
+func (uncounted) Client() *share.Client { return nil }
+func (uncounted) Idle(time.Time)        {}
+func (uncounted) Busy()                 {}
+
+// placeOf returns the place of a connection, which may be encrypted.
+func placeOf(c net.Conn) place {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
+	if p, ok := c.(place); ok {
+		return p
+	}
+	return uncounted{c}
+}
+
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{server: s, net: nc, fd: noFD, id: s.lastID.Add(1), since: time.Now()}
+	c := &conn{server: s, net: nc, fd: noFD, id: s.lastID.Add(1), since: time.Now(), place: placeOf(nc)}
+	c.peer = s.cfg.Service.Shares().Client(nc.RemoteAddr().String())
 	c.version = resp.V2
 	return c
 }
@@ -46,7 +80,7 @@ func (c *conn) serve() {
 	defer c.server.gone(c)
 	if err := c.prepare(); err != nil {
 		c.end(err)
-	} else if tcp := tcpOf(c.net); tcp != nil && directly {
+	} else if tcp := tcpOf(c.place); tcp != nil && directly && !c.encrypted() {
 		c.serveDirectly(tcp)
 	} else {
 		c.serveAny()
@@ -55,17 +89,16 @@ func (c *conn) serve() {
 		c.err = err
 	}
 	c.release()
+	c.forgetQueue()
+	c.unkeep()
+	c.peer.Leave()
 	c.server.cfg.Log.Debug("connection ended", "protocol", "resp", "client", c.id, "remote", c.net.RemoteAddr(), "reason", c.err)
 }
 
 // prepare makes a connection ready for reading.
 func (c *conn) prepare() error {
 	encrypted, ok := c.net.(*tls.Conn)
-	inner := c.net
-	if ok {
-		inner = encrypted.NetConn()
-	}
-	if tcp := tcpOf(inner); tcp != nil {
+	if tcp := tcpOf(c.place); tcp != nil {
 		// A failure shows when the connection is used.
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: keepAliveCount})
 	}
@@ -85,13 +118,15 @@ func (c *conn) prepare() error {
 	return nil
 }
 
-// tcpOf returns the TCP connection of a plain connection, counted or not, else nil.
-func tcpOf(c net.Conn) *net.TCPConn {
-	if counted, ok := c.(interface{ Counted() net.Conn }); ok {
-		c = counted.Counted()
-	}
-	tcp, _ := c.(*net.TCPConn)
+// tcpOf returns the TCP connection at a place, else nil.
+func tcpOf(p place) *net.TCPConn {
+	tcp, _ := p.Counted().(*net.TCPConn)
 	return tcp
+}
+
+func (c *conn) encrypted() bool {
+	_, ok := c.net.(*tls.Conn)
+	return ok
 }
 
 // serveAny serves any connection, such as one with TLS.
@@ -148,6 +183,8 @@ func (c *conn) finishAny() {
 // received answers the commands in n more bytes, and reports whether to go on.
 func (c *conn) received(n int) bool {
 	start := time.Now()
+	c.place.Busy()
+	c.unkeep()
 	c.hot = start.Sub(c.used) < hotFor
 	c.filled += n
 	read, commands := c.consume()
@@ -236,6 +273,13 @@ func (c *conn) flush() bool {
 			return true
 		}
 	}
+	// The client does not read, or the answer is long: as long as it waits it counts as memory of the client.
+	waits := cap(c.out)
+	if !c.peer.Take(share.Memory, waits) {
+		c.end(errUnread)
+		return false
+	}
+	defer c.peer.Give(share.Memory, waits)
 	err := c.net.SetWriteDeadline(time.Now().Add(c.server.cfg.WriteTimeout))
 	if err == nil {
 		_, err = c.net.Write(b)

@@ -127,6 +127,7 @@ func (c *conn) reset([][]byte) {
 	if c.caller == nil {
 		fresh.unauthenticatedSince = c.unauthenticatedSince
 	}
+	c.endQueue()
 	c.session = fresh
 	c.identify()
 	c.out = resp.AppendSimple(c.out, "RESET")

@@ -28,7 +28,7 @@ const (
 	keepAliveCount = 4
 
 	bufferSize = 16 << 10 // read at once
-	flushAt    = 64 << 10 // bytes of answers to write before the next command is read
+	flushAt    = 32 << 10 // bytes of answers to write before the next command is read
 	maxRun     = 1024     // equal commands that are answered together
 	maxKept    = 1 << 14  // ids whose memory is kept for the next commands
 )
@@ -52,6 +52,8 @@ type Config struct {
 	ReadTimeout time.Duration
 	// WriteTimeout bounds how long a client may leave its answers unread. Default: 10s.
 	WriteTimeout time.Duration
+	// TransactionTimeout bounds how long a transaction may stay open. Default: 20s.
+	TransactionTimeout time.Duration
 }
 
 const (
@@ -88,6 +90,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.WriteTimeout == 0 {
 		cfg.WriteTimeout = defaultWriteTimeout
+	}
+	if cfg.TransactionTimeout == 0 {
+		cfg.TransactionTimeout = defaultTransactionTimeout
 	}
 	front := cfg.Service.Front(issuing.RESP)
 	s := &Server{

@@ -29,6 +29,7 @@ func (c *conn) space() []byte {
 		if c.scratch == nil {
 			c.scratch = newScratch()
 		}
+		c.restore()
 	}
 	if c.filled == len(c.in) {
 		// A parser refuses a command before the buffer is as large as it may become.

@@ -48,7 +48,7 @@ func (c *conn) identify() {
 
 // credentials returns the client's credentials with a token.
 func (c *conn) credentials(token string) access.Credentials {
-	return access.Credentials{Token: token, Local: c.local, From: c.net.RemoteAddr().String(), Certificate: c.certificate}
+	return access.Credentials{Token: token, Local: c.local, From: c.net.RemoteAddr().String(), Certificate: c.certificate, Client: c.peer}
 }
 
 // authenticate identifies the client by a token. After an error the session is unchanged.

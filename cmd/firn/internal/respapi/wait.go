@@ -2,7 +2,10 @@ package respapi
 
 import (
 	"errors"
+	"slices"
 	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 const (
@@ -20,6 +23,8 @@ const (
 var (
 	errUnfinished      = errors.New("a command was not complete in time")
 	errUnauthenticated = errors.New("the client did not authenticate in time")
+	errMemory          = errors.New("its address had too many unfinished commands")
+	errUnread          = errors.New("its address left too many answers unread")
 	errDraining        = errors.New("the server is shutting down")
 )
 
@@ -30,8 +35,15 @@ var past = time.Unix(1, 0)
 // deadline. Setting one costs as much as a command, so an earlier deadline stays: the
 // reader that it wakes checks again.
 func (c *conn) rest() bool {
-	if c.scratch != nil && c.filled == 0 {
+	switch {
+	case c.scratch == nil:
+	case c.filled == 0:
 		c.release()
+	case !c.keep():
+		return false
+	}
+	if c.partial.IsZero() && !c.used.IsZero() {
+		c.place.Idle(c.used)
 	}
 	if due := c.due(); !due.IsZero() && (c.armed.IsZero() || due.Before(c.armed)) {
 		if !c.arm(due) {
@@ -41,15 +53,68 @@ func (c *conn) rest() bool {
 	return true
 }
 
+// keep charges the begin of an unfinished command to its client. A connection on its descriptor gives all other memory
+// back; others need a buffer to read into.
+func (c *conn) keep() bool {
+	n := c.filled
+	if c.fd == noFD {
+		n, c.out, c.batch.IDs = len(c.in), nil, nil
+	}
+	if !c.peer.Take(share.Memory, n) {
+		c.failed(c.server.front.Refuse(c.peer.Refusal(share.Memory)))
+		c.flush()
+		c.end(errMemory)
+		return false
+	}
+	c.kept = n
+	if c.fd != noFD {
+		c.left = slices.Clone(c.in[:n])
+		c.filled = 0
+		c.release()
+	}
+	return true
+}
+
+// unkeep ends keep, when more input has come.
+func (c *conn) unkeep() {
+	if c.kept > 0 {
+		c.peer.Give(share.Memory, c.kept)
+		c.kept = 0
+	}
+}
+
+// restore puts the begin of an unfinished command into the buffer.
+func (c *conn) restore() {
+	if len(c.left) > len(c.in) {
+		c.in = make([]byte, maxBuffer)
+	}
+	c.filled = copy(c.in, c.left)
+	c.left = nil
+}
+
 // due returns when the connection needs attention without input; zero: never.
-func (c *conn) due() time.Time {
+func (c *conn) due() (at time.Time) {
+	switch {
+	case !c.partial.IsZero() || c.caller == nil:
+		at = c.limit()
+	case c.hot && c.fd != noFD:
+		at = c.used.Add(hotLook)
+	}
+	if q := c.queue; q != nil && q.why == "" {
+		if end := q.since.Add(c.server.cfg.TransactionTimeout); at.IsZero() || end.Before(at) {
+			at = end
+		}
+	}
+	return at
+}
+
+// limit returns when the connection ends without input; zero: never.
+func (c *conn) limit() time.Time {
 	switch {
 	case !c.partial.IsZero():
 		return c.partial.Add(c.server.cfg.ReadTimeout)
 	case c.caller == nil:
 		return c.unauthenticatedSince.Add(c.server.cfg.ReadTimeout)
-	case c.hot && c.fd != noFD:
-		return c.used.Add(hotLook)
 	}
 	return time.Time{}
 }
@@ -74,8 +139,9 @@ func (c *conn) wake() { _ = c.net.SetReadDeadline(past) } // fails where the con
 // woken handles the timeouts that have passed.
 func (c *conn) woken() {
 	c.hot = false
-	due := c.due()
-	if !due.IsZero() && !time.Now().Before(due) {
+	now := time.Now()
+	c.expireQueue(now)
+	if end := c.limit(); !end.IsZero() && !now.Before(end) {
 		why := errUnfinished
 		if c.partial.IsZero() {
 			why = errUnauthenticated
@@ -83,5 +149,5 @@ func (c *conn) woken() {
 		c.end(why)
 		return
 	}
-	c.arm(due)
+	c.arm(c.due())
 }

@@ -67,8 +67,13 @@ func set(answer *firnv1.DecodeResponse, f decode.Field) error {
 
 // ListNamespaces returns the states of namespaces.
 func (a *API) ListNamespaces(ctx context.Context, _ *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
+	list, release, err := a.reader.List(callerIn(ctx))
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	releaseAfterWrite(ctx, release)
 	answer := &firnv1.ListNamespacesResponse{}
-	for _, s := range a.reader.List(callerIn(ctx)) {
+	for _, s := range list {
 		answer.Namespaces = append(answer.Namespaces, namespace(s))
 	}
 	return connect.NewResponse(answer), nil

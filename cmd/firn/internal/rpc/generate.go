@@ -38,6 +38,16 @@ func (a *API) recycle(m *memory) {
 	}
 }
 
+// maxBetween bounds the ids whose memory a stream keeps between two messages, as it may wait there.
+const maxBetween = 8 << 10
+
+// shrink drops the memory of a large message.
+func (m *memory) shrink() {
+	if max(cap(m.batch.IDs), cap(m.batch.Texts), cap(m.answer.Ids), cap(m.answer.Texts)) > maxBetween {
+		*m = memory{runs: m.runs}
+	}
+}
+
 // Generate returns ids.
 func (a *API) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRequest]) (*connect.Response[firnv1.GenerateResponse], error) {
 	start := time.Now()

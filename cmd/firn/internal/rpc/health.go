@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // healthService is the name of the standard health service. It is open to everyone, since
@@ -21,9 +22,9 @@ const watchInterval = time.Second
 
 func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) {
 	const path = "/" + healthService + "/"
-	mux.Handle(path+"Check", plain(connect.NewUnaryHandler(path+"Check", a.check, options)))
-	mux.Handle(path+"List", plain(connect.NewUnaryHandler(path+"List", a.list, options)))
-	mux.Handle(path+"Watch", plain(connect.NewServerStreamHandler(path+"Watch", a.watch, options)))
+	mux.Handle(path+"Check", a.plain(connect.NewUnaryHandler(path+"Check", a.check, options)))
+	mux.Handle(path+"List", a.plain(connect.NewUnaryHandler(path+"List", a.list, options)))
+	mux.Handle(path+"Watch", a.plain(connect.NewServerStreamHandler(path+"Watch", a.watch, options)))
 }
 
 // status returns the status of a service, which may be unknown; "" is the whole server.
@@ -58,10 +59,11 @@ func (a *API) list(context.Context, *connect.Request[health.HealthListRequest]) 
 // watch sends the current status and each change. At shutdown the last status is
 // NOT_SERVING.
 func (a *API) watch(ctx context.Context, r *connect.Request[health.HealthCheckRequest], to *connect.ServerStream[health.HealthCheckResponse]) error {
-	if !enter(a.watches) {
-		return a.fail(ctx, tooMany(maxWatches, "watches of health"))
+	leave, err := enter(share.Watches, clientIn(ctx))
+	if err != nil {
+		return a.fail(ctx, err)
 	}
-	defer leave(a.watches)
+	defer leave()
 	s, err := a.steer(ctx)
 	if err != nil {
 		return a.fail(ctx, err)

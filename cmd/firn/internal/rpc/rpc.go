@@ -20,6 +20,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // maxMessage bounds the bytes of a request message, also after decompression.
@@ -32,27 +33,18 @@ type API struct {
 	reader  issuing.Reader
 	log     *slog.Logger
 
-	ending  context.Context // done when streams must end
-	end     context.CancelFunc
-	streams chan struct{} // a semaphore: has an element for every open stream of ids
-	watches chan struct{} // the same for watches of health
+	ending context.Context // done when streams must end
+	end    context.CancelFunc
 
 	stall, hurry time.Duration // see steering
 	memory       sync.Pool     // of *memory
 }
-
-// Bounds of open streams over all connections: each stream costs a goroutine and buffers.
-const (
-	maxStreams = 1000
-	maxWatches = 1000
-)
 
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
 	front := s.Front(issuing.RPC)
 	a := &API{
 		service: s, front: front, reader: front.Reader(), log: log,
-		streams: make(chan struct{}, maxStreams), watches: make(chan struct{}, maxWatches),
 		stall: stall, hurry: hurry,
 	}
 	a.ending, a.end = context.WithCancel(context.Background())
@@ -89,6 +81,7 @@ func (a *API) Drain() { a.end() }
 type exchange struct {
 	response http.ResponseWriter
 	request  *http.Request
+	client   *share.Client
 	counted  bool   // Front has counted it or will
 	release  func() // called after the answer is written; may be nil
 }
@@ -99,9 +92,11 @@ type (
 )
 
 // exchanged serves a request with its exchange in the context, and returns the exchange.
-func exchanged(h http.Handler) func(http.ResponseWriter, *http.Request) *exchange {
+func (a *API) exchanged(h http.Handler) func(http.ResponseWriter, *http.Request) *exchange {
 	return func(w http.ResponseWriter, r *http.Request) *exchange {
-		e := &exchange{response: w, request: r}
+		client, leave := a.service.Shares().OfRequest(r)
+		defer leave()
+		e := &exchange{response: w, request: r, client: client}
 		defer e.end()
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
 		return e
@@ -125,15 +120,15 @@ func releaseAfterWrite(ctx context.Context, release func()) {
 }
 
 // plain is exchanged for requests that are not counted.
-func plain(h http.Handler) http.Handler {
-	serve := exchanged(h)
+func (a *API) plain(h http.Handler) http.Handler {
+	serve := a.exchanged(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r) })
 }
 
 // counted is exchanged for requests that are counted. It counts those that never reach a
 // method because their message is unreadable or too long.
 func (a *API) counted(h http.Handler) http.Handler {
-	serve := exchanged(h)
+	serve := a.exchanged(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := serve(w, r)
 		if !e.counted {

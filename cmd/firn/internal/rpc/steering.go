@@ -9,8 +9,11 @@ import (
 )
 
 const (
-	// stall is how long a client may leave a message of a stream unread.
+	// stall is how long a client may leave a message of a stream unread, and how long it may be behind the least pace.
 	stall = 30 * time.Second
+	// pace is the least pace of a stream: a message in this time. Without it, a client that reads one every 29 s would
+	// keep its place.
+	pace = time.Second
 	// hurry is the same during shutdown; it must be shorter than the shutdown timeout.
 	hurry = 5 * time.Second
 )
@@ -21,7 +24,9 @@ type steering struct {
 	control *http.ResponseController
 	stall   time.Duration
 	unhook  func() bool
-	next    time.Time // when to move the deadline again
+	next    time.Time     // when to move the deadline again
+	behind  time.Duration // how long the client has kept the server waiting, less pace for each message
+	sending time.Time     // since when a message waits for the client
 
 	mu    sync.Mutex // guards the fields below; held while the deadlines move
 	hurry bool
@@ -36,6 +41,7 @@ func (a *API) steer(ctx context.Context) (*steering, error) {
 		return nil, errNoExchange
 	}
 	s := &steering{control: http.NewResponseController(e.response), stall: a.stall}
+	s.sending = time.Now()
 	if err := s.extend(); err != nil {
 		return nil, err
 	}
@@ -51,22 +57,32 @@ func (a *API) steer(ctx context.Context) (*steering, error) {
 	return s, nil
 }
 
-// extend gives the client time to read the next message.
+// extend gives the client time to read the next message, what is left of stall.
 func (s *steering) extend() error {
 	now := time.Now()
+	s.sending = now
 	if now.Before(s.next) {
 		return nil
 	}
-	s.next = now.Add(s.stall / 8) // moving it more often would cost more than the ids
+	left := s.stall - s.behind
+	s.next = now.Add(left / 8) // moving it more often would cost more than the ids
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hurry {
 		return nil
 	}
-	if err := s.control.SetWriteDeadline(now.Add(s.stall)); err != nil {
+	if err := s.control.SetWriteDeadline(now.Add(left)); err != nil {
 		return fmt.Errorf("move the deadline of a stream: %w", err)
 	}
 	return nil
+}
+
+// sent counts how long a message has waited for the client.
+func (s *steering) sent() {
+	waited := time.Since(s.sending)
+	if s.behind = max(0, s.behind+waited-pace); waited > pace {
+		s.next = time.Time{} // the client has less time for the next
+	}
 }
 
 // release ends the steering, before the handler returns.

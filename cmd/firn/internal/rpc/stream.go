@@ -8,7 +8,9 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 const (
@@ -30,10 +32,11 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 	if err != nil {
 		return a.fail(ctx, a.front.Refuse(err))
 	}
-	if !enter(a.streams) {
-		return a.fail(ctx, a.front.Refuse(tooMany(maxStreams, "streams of ids")))
+	leave, err := a.enterStream(clientIn(ctx), from)
+	if err != nil {
+		return a.fail(ctx, a.front.Refuse(err))
 	}
-	defer leave(a.streams)
+	defer leave()
 	s, err := a.steer(ctx)
 	if err != nil {
 		return a.fail(ctx, a.front.Refuse(err))
@@ -55,9 +58,11 @@ func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.Gene
 			return a.fail(ctx, a.front.Refuse(err))
 		}
 		if err := to.Send(m.write()); err != nil {
-			return err // the client has gone or reads nothing; these ids are lost
+			return err // the client has gone or reads too slowly; these ids are lost
 		}
+		s.sent()
 		m.batch.Release()
+		m.shrink()
 		left -= int64(n)
 	}
 	return nil
@@ -119,20 +124,33 @@ func shuttingDown() error {
 	return f
 }
 
-func tooMany(most int, what string) error {
-	f := failure.New(http.StatusTooManyRequests, "too_many_streams", "%d %s are open, which is the limit", most, what)
-	f.Retry = time.Second
-	return f
-}
-
-// enter takes a place in a semaphore if one is free.
-func enter(semaphore chan struct{}) bool {
-	select {
-	case semaphore <- struct{}{}:
-		return true
-	default:
-		return false
+// enterStream takes a place for a stream, of those of the client's address and of those of the caller's token.
+func (a *API) enterStream(client *share.Client, from *access.Caller) (leave func(), err error) {
+	leaveAddress, err := enter(share.Streams, client)
+	if err != nil || from.Token() == "" {
+		return leaveAddress, err
 	}
+	token := a.service.Shares().Token(from.Token())
+	if !token.Take(share.TokenStreams, 1) {
+		defer token.Leave()
+		leaveAddress()
+		return nil, token.Refusal(share.TokenStreams)
+	}
+	return func() { token.Give(share.TokenStreams, 1); token.Leave(); leaveAddress() }, nil
 }
 
-func leave(semaphore chan struct{}) { <-semaphore }
+// enter takes a place of a resource.
+func enter(r share.Resource, client *share.Client) (leave func(), err error) {
+	if !client.Take(r, 1) {
+		return nil, client.Refusal(r)
+	}
+	return func() { client.Give(r, 1) }, nil
+}
+
+// clientIn returns the client of a request.
+func clientIn(ctx context.Context) *share.Client {
+	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return e.client
+	}
+	return nil
+}

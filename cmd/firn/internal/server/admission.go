@@ -24,7 +24,9 @@ func (s *Server) warnDoubtful() {
 	if listeners == nil {
 		return
 	}
-	for _, f := range s.settings().Examine(*listeners...) {
+	cfg := s.settings()
+	s.warnDescriptors(cfg)
+	for _, f := range cfg.Examine(*listeners...) {
 		s.log.Warn(f.Says, "advice", f.Advice)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // maxDiscard bounds how many bytes of an over-long body are read and discarded over HTTP/2.
@@ -23,6 +24,11 @@ const maxDiscard = 1 << 20
 func bounded(front *issuing.Front, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var err error
+		if r.ContentLength != 0 {
+			body := &chargedBody{ReadCloser: r.Body, client: share.In(r.Context())}
+			defer body.free()
+			r.Body = body
+		}
 		switch {
 		case rpc.Owns(r.URL.Path):
 		case r.Header["Range"] != nil:
@@ -56,10 +62,13 @@ func admit(w http.ResponseWriter, r *http.Request, limit int64) error {
 	_ = r.ParseForm() // other content is ignored; the next line finds read errors too
 	_, err := io.Copy(io.Discard, r.Body)
 	var long *http.MaxBytesError
+	var full *failure.Failure
 	switch {
 	case errors.As(err, &long):
 		return tooLong(w, r, whole, failure.New(http.StatusRequestEntityTooLarge, "body_too_large",
 			"the request is above the limit of %d bytes (limits.body)", limit))
+	case errors.As(err, &full):
+		return full
 	case err != nil:
 		return failure.BadRequest("bad_request", "the body of the request cannot be read: %v", err)
 	}
@@ -78,3 +87,24 @@ func tooLong(w http.ResponseWriter, r *http.Request, rest io.Reader, why *failur
 	}
 	return why
 }
+
+// A chargedBody charges what is read of a body to its client until the request ends: forms and messages are kept whole,
+// and each of thousands of requests may leave out its last byte.
+type chargedBody struct {
+	io.ReadCloser
+	client *share.Client
+	held   int
+}
+
+func (b *chargedBody) Read(p []byte) (n int, err error) {
+	n, err = b.ReadCloser.Read(p)
+	if n > 0 && err == nil { // the rest is still missing
+		if !b.client.Take(share.Memory, n) {
+			return 0, b.client.Refusal(share.Memory)
+		}
+		b.held += n
+	}
+	return n, err
+}
+
+func (b *chargedBody) free() { b.client.Give(share.Memory, b.held) }

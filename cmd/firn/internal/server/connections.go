@@ -1,15 +1,20 @@
 package server
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 const (
@@ -18,41 +23,70 @@ const (
 	refusalTimeout = 100 * time.Millisecond
 	// refusalsEvery is how often the log says that connections are refused.
 	refusalsEvery = 10 * time.Second
+	// leastIdle is how long a connection must have been idle before a new one may take its place.
+	leastIdle = time.Second
+	// samples is how many connections are compared to find an old one. The oldest of all would need a list in the order of
+	// use, and so a lock for every request. Redis chooses keys to evict in the same way.
+	samples = 16
+	// spares is how many connections above the limit are served, one request each, and only for probes.
+	spares = 32
 )
 
-// A connectionLimit counts the connections of a listener, and refuses those above a
-// limit at once. If they waited, the holders of the other connections would decide for
-// how long.
+// A connectionLimit gives each client its share of a listener's connections. Where there is none left for a new one, it
+// closes the longest idle one of the same client or, if all connections are taken, of the client that has most of them.
+// If none is idle, the new one is refused at once: if it waited, the holders of the others would decide for how long.
+//
+// A listener with spares serves probes over some connections above the limit, since a client with many connections
+// must not have the server restarted. The newest closes the oldest of them.
 type connectionLimit struct {
 	net.Listener
-	name    string
-	max     func() int
-	refusal []byte // in the listener's protocol; empty where that begins with a handshake
-	log     *slog.Logger
-	refused prometheus.Counter
+	name     string
+	resource share.Resource
+	shares   func() *share.Shares
+	refusal  []byte // in the listener's protocol; empty where that begins with a handshake
+	spare    bool
+	log      *slog.Logger
+	refused  prometheus.Counter
+	began    time.Time
 
-	open       atomic.Int64
 	lastWarned atomic.Int64 // Unix nanoseconds
+
+	mu       sync.Mutex // guards the fields below
+	open     int
+	clients  map[*share.Client]*connections
+	largest  *connections // about: the client with most connections
+	spares   [spares]*countedConn
+	newSpare int
 
 	stopped atomic.Bool
 	closed  chan struct{}
 	once    sync.Once // for closed
 }
 
-// Accept returns the next connection that is within the limit.
+// connections are those of one client.
+type connections struct{ all []*countedConn }
+
+// Accept returns the next connection that is within the limit, or a spare one.
 func (l *connectionLimit) Accept() (net.Conn, error) {
 	for {
-		c, err := l.Listener.Accept()
+		inner, err := l.Listener.Accept()
 		if err != nil {
 			if l.stopped.Load() {
 				<-l.closed
 			}
 			return nil, err
 		}
-		if n := l.open.Add(1); n <= int64(l.max()) {
-			return &countedConn{Conn: c, of: l}, nil
+		c := &countedConn{Conn: inner, of: l, client: l.shares().Client(inner.RemoteAddr().String())}
+		c.Idle(time.Now())
+		if c.client.Take(l.resource, 1) || l.evict(c.client) && c.client.Take(l.resource, 1) {
+			l.add(c)
+			return c, nil
 		}
-		l.open.Add(-1)
+		l.warn(c)
+		if l.spare {
+			l.addSpare(c)
+			return c, nil
+		}
 		l.refuse(c)
 	}
 }
@@ -76,23 +110,123 @@ func (l *connectionLimit) Close() error {
 	return err
 }
 
-func (l *connectionLimit) refuse(c net.Conn) {
-	l.refused.Inc()
+func (l *connectionLimit) add(c *countedConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := l.clients[c.client]
+	if own == nil {
+		own = &connections{}
+		l.clients[c.client] = own
+	}
+	c.place = len(own.all)
+	own.all = append(own.all, c)
+	if l.largest == nil || len(own.all) > len(l.largest.all) {
+		l.largest = own
+	}
+	l.open++
+}
+
+// addSpare adds a connection above the limit, and closes the oldest such.
+func (l *connectionLimit) addSpare(c *countedConn) {
+	c.spare = true
+	l.mu.Lock()
+	oldest := l.spares[l.newSpare]
+	l.spares[l.newSpare] = c
+	l.newSpare = (l.newSpare + 1) % len(l.spares)
+	l.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close() // its client has sent nothing, or too slowly
+	}
+}
+
+// remove forgets a closed connection.
+func (l *connectionLimit) remove(c *countedConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.spare {
+		for i, s := range l.spares {
+			if s == c {
+				l.spares[i] = nil
+			}
+		}
+		return
+	}
+	own := l.clients[c.client]
+	last := own.all[len(own.all)-1]
+	last.place = c.place
+	own.all[c.place] = last
+	own.all[len(own.all)-1] = nil
+	if own.all = own.all[:len(own.all)-1]; len(own.all) == 0 {
+		delete(l.clients, c.client)
+	}
+	l.open--
+}
+
+// evict closes an old idle connection of a client that has its share, or else of the largest client.
+func (l *connectionLimit) evict(by *share.Client) bool {
+	l.mu.Lock()
+	from := l.largest
+	if by.Full(l.resource) {
+		from = l.clients[by]
+	}
+	var old *countedConn
+	since := l.at(time.Now().Add(-leastIdle))
+	if from != nil && len(from.all) > 0 {
+		for range samples {
+			c := from.all[rand.IntN(len(from.all))]
+			if idle := c.idle.Load(); idle > 0 && idle < since {
+				old, since = c, idle
+			}
+		}
+	}
+	l.mu.Unlock()
+	if old == nil {
+		return false
+	}
+	_ = old.Close() // it is between requests, so no answer is lost
+	return true
+}
+
+// at returns a time since the listener began, above zero.
+func (l *connectionLimit) at(t time.Time) int64 { return int64(t.Sub(l.began)) + 1 }
+
+func (l *connectionLimit) connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open
+}
+
+func (l *connectionLimit) refuse(c *countedConn) {
 	if len(l.refusal) > 0 && c.SetWriteDeadline(time.Now().Add(refusalTimeout)) == nil {
 		_, _ = c.Write(l.refusal) // the client may be gone
 	}
-	_ = c.Close() // no request was read, so no answer is due
+	c.client.Leave()
+	_ = c.Conn.Close() // no request was read, so no answer is due
+}
+
+// warn counts a connection above the limit, and logs it now and then.
+func (l *connectionLimit) warn(c *countedConn) {
+	l.refused.Inc()
 	now, lastWarned := time.Now().UnixNano(), l.lastWarned.Load()
-	if now-lastWarned >= int64(refusalsEvery) && l.lastWarned.CompareAndSwap(lastWarned, now) {
-		l.log.Warn("connections are refused", "listener", l.name, "limit", l.max(), "from", c.RemoteAddr().String(),
-			"advice", "raise limits.connections, or find out who opens so many")
+	if now-lastWarned < int64(refusalsEvery) || !l.lastWarned.CompareAndSwap(lastWarned, now) {
+		return
 	}
+	all, each := l.shares().Of(l.resource)
+	advice := "raise limits.connections, or find out who opens so many"
+	if each < all && c.client.Full(l.resource) {
+		advice = "find out who opens so many from this address; behind a proxy, raise limits.share"
+	}
+	l.log.Warn("connections are refused", "listener", l.name, "limit", all, "share", each, "from", c.RemoteAddr().String(), "advice", advice)
 }
 
 // A countedConn frees its place in the limit when it is closed.
 type countedConn struct {
 	net.Conn
 	of     *connectionLimit
+	client *share.Client
+	spare  bool         // above the limit: only for probes
+	place  int          // in connections; guarded by of.mu
+	idle   atomic.Int64 // since when no request is under way, as of.at; 0: one is
 	closed atomic.Bool
 }
 
@@ -100,33 +234,76 @@ type countedConn struct {
 // through countedConn.
 func (c *countedConn) Counted() net.Conn { return c.Conn }
 
+// Client returns what has the shares of the connection's address.
+func (c *countedConn) Client() *share.Client { return c.client }
+
+// Idle says that no request is under way, so that a new connection may take the place of this one.
+func (c *countedConn) Idle(since time.Time) { c.idle.Store(c.of.at(since)) }
+
+// Busy says that a request is under way.
+func (c *countedConn) Busy() { c.idle.Store(0) }
+
 // Close closes the connection.
 func (c *countedConn) Close() error {
 	err := c.Conn.Close()
 	if c.closed.CompareAndSwap(false, true) {
-		c.of.open.Add(-1)
+		c.of.remove(c)
+		if !c.spare {
+			c.client.Give(c.of.resource, 1)
+		}
+		c.client.Leave()
 	}
 	return err
 }
 
-// httpRefusal is the answer on a connection above the limit.
-var httpRefusal = func() []byte {
-	const body = `{"error":{"code":"too_many_connections","message":"too many connections: try again, or another server"}}` + "\n"
-	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
-		len(body), body)
-}()
+// counted returns the counted connection under c, which may be encrypted; nil if there is none.
+func counted(c net.Conn) *countedConn {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
+	of, _ := c.(*countedConn)
+	return of
+}
+
+// spareKey is the context key of a connection above the limit.
+type spareKey struct{}
+
+// connContext adds what the handlers know about a connection.
+func connContext(ctx context.Context, nc net.Conn) context.Context {
+	c := counted(nc)
+	if c == nil {
+		return ctx
+	}
+	ctx = share.With(ctx, c.client)
+	if c.spare {
+		ctx = context.WithValue(ctx, spareKey{}, true)
+	}
+	return ctx
+}
+
+// connState follows whether a request is under way on a connection.
+func connState(nc net.Conn, state http.ConnState) {
+	c := counted(nc)
+	switch {
+	case c == nil:
+	case state == http.StateActive:
+		c.Busy()
+	case state == http.StateIdle:
+		c.Idle(time.Now())
+	}
+}
 
 // bound returns a listener with the configuration's limit of connections, which may change
 // later. Refusal is the answer to a connection above the limit, in the listener's protocol;
 // with TLS it is nil. Metrics use the name, which must be unique.
-func (s *Server) bound(listener net.Listener, name string, refusal []byte) *connectionLimit {
+func (s *Server) bound(listener net.Listener, name string, of share.Resource, refusal []byte) *connectionLimit {
 	if s.certificates != nil {
 		refusal = nil
 	}
 	l := &connectionLimit{
-		Listener: listener, name: name, refusal: refusal, log: s.log, refused: s.metrics.refused.WithLabelValues(name), closed: make(chan struct{}),
-		max: func() int { return int(s.maxConnections.Load()) },
+		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of == share.HTTPConnections,
+		log: s.log, refused: s.metrics.refused.WithLabelValues(name), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
 	}
-	s.metrics.connections.add(name, &l.open)
+	s.metrics.connections.add(name, l.connections)
 	return l
 }

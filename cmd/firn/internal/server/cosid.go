@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/store"
 )
 
@@ -24,7 +26,7 @@ var cosidPaths = []string{"/machines/", "/segments/", "/ids", "/ids/"}
 func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.Handler) error {
 	d := &distributor{front: s.service.Front(issuing.CosID), cfg: s.cfg.Load}
 	h, err := cosid.Handler(cosid.Config{
-		Store: st, Issue: d.issue, Allow: d.allow, Segment: d.segment, Take: d.take, Observe: d.observe, Log: s.log,
+		Store: st, Issue: d.issue, Allow: d.allow, Segment: d.segment, Create: d.create, Take: d.take, Observe: d.observe, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -70,18 +72,31 @@ func (d *distributor) allow(r *http.Request, name string) error {
 	return nil
 }
 
-// segment returns the least id of the name's segment. The name must be undeclared, or a
+// create counts a name that a client makes, of the names of its address.
+func (d *distributor) create(r *http.Request) (undo func(), err error) {
+	a, ok := r.Context().Value(asked{}).(*asked)
+	if !ok || a.caller == nil {
+		return nil, errUnasked
+	}
+	client := a.caller.Client()
+	if !client.Take(share.Names, 1) {
+		return nil, asCosID(client.Refusal(share.Names))
+	}
+	return func() { client.Give(share.Names, 1) }, nil
+}
+
+// segment returns the least id of the name's segment and its greatest step. The name must be undeclared, or a
 // namespace of kind segment that shows its ids unchanged: without veil or prefix.
-func (d *distributor) segment(name string) (least firn.ID, err error) {
+func (d *distributor) segment(name string) (least firn.ID, maxStep int64, err error) {
 	ns, declared := d.cfg().Namespaces[name]
 	if !declared {
-		return 0, nil
+		return 0, cosid.DefaultMaxStep, nil
 	}
 	is := ns.Lacks(settings.CounterRange)
 	if is == "" {
-		return ns.From, nil
+		return ns.From, cmp.Or(ns.MaxStep, max(ns.MinStep, cosid.DefaultMaxStep)), nil
 	}
-	return 0, fmt.Errorf("%w: the ids of namespace %q are %s, and are not handed out as ranges: take single ids at /ids/%s, or have a name of its own that is declared with kind: segment",
+	return 0, 0, fmt.Errorf("%w: the ids of namespace %q are %s, and are not handed out as ranges: take single ids at /ids/%s, or have a name of its own that is declared with kind: segment",
 		cosid.ErrNoSegment, name, is, name)
 }
 

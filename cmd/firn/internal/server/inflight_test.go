@@ -11,7 +11,7 @@ import (
 
 // An HTTP/2 connection carries many requests, so a limit on connections alone is not enough.
 func TestRequestsInFlightAreBoundedAsConnectionsAre(t *testing.T) {
-	v := serve(t, "limits: {connections: 3}\nnamespaces: {orders: {}}\n")
+	v := serve(t, "limits: {connections: 3, share: 100}\nnamespaces: {orders: {}}\n")
 	client := overHTTP2(t)
 	watch := connect.NewClient[health.HealthCheckRequest, health.HealthCheckResponse](client, "http://"+v.addr+"/grpc.health.v1.Health/Watch")
 	ctx, cancel := context.WithCancel(t.Context())

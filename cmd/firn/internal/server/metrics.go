@@ -2,7 +2,6 @@ package server
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -22,7 +21,7 @@ type metrics struct {
 
 func newMetrics(to *prometheus.Registry) *metrics {
 	m := &metrics{
-		connections: &openConnections{of: map[string]*atomic.Int64{}},
+		connections: &openConnections{of: map[string]func() int{}},
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "firn_connections_refused_total", Help: "Connections above the limit, by listener.",
 		}, []string{"listener"}),
@@ -61,12 +60,12 @@ const (
 // openConnections shows how many connections listeners have.
 type openConnections struct {
 	mu sync.Mutex
-	of map[string]*atomic.Int64
+	of map[string]func() int
 }
 
 var descConnections = prometheus.NewDesc("firn_connections", "Connections that are open, by listener.", []string{"listener"}, nil)
 
-func (o *openConnections) add(listener string, open *atomic.Int64) {
+func (o *openConnections) add(listener string, open func() int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.of[listener] = open
@@ -80,6 +79,6 @@ func (o *openConnections) Collect(to chan<- prometheus.Metric) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for listener, open := range o.of {
-		to <- prometheus.MustNewConstMetric(descConnections, prometheus.GaugeValue, float64(open.Load()), listener)
+		to <- prometheus.MustNewConstMetric(descConnections, prometheus.GaugeValue, float64(open()), listener)
 	}
 }

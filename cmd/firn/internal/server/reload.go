@@ -69,7 +69,7 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	if s.certificates != nil {
 		s.certificates.place(cfg.At)
 	}
-	s.maxConnections.Store(int64(cfg.Limits.MaxConnections()))
+	s.shares.Limit(sharesOf(cfg))
 	s.cfg.Store(&cfg)
 	return nil
 }

@@ -75,7 +75,7 @@ func TestRedisClientsAuthenticate(t *testing.T) {
 }
 
 func TestRedisConnectionsAreBounded(t *testing.T) {
-	v := serve(t, "limits: {connections: 2}\n")
+	v := serve(t, "limits: {connections: 2, share: 100}\n")
 	a, b := dial(t, v.redis), dial(t, v.redis)
 	for _, c := range []net.Conn{a, b} {
 		if got := say(t, c, "PING"); got != "+PONG" {
@@ -85,7 +85,7 @@ func TestRedisConnectionsAreBounded(t *testing.T) {
 	if got := ends(t, "the third", dial(t, v.redis)); got != respapi.TooMany {
 		t.Errorf("the third: %q", got)
 	}
-	write(t, v.file, "limits: {connections: 3}\n")
+	write(t, v.file, "limits: {connections: 3, share: 100}\n")
 	v.hangup()
 	if got := say(t, dial(t, v.redis), "INCR orders"); !strings.HasPrefix(got, ":") {
 		t.Errorf("after the limit was raised: %s", got)

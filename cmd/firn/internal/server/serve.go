@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // Listeners are the listeners of a server, which closes them.
@@ -92,6 +93,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	defer watching.Wait()
 	defer stop()
 	watching.Go(func() { s.clock.run(ctx) })
+	watching.Go(func() { tidy(ctx) })
 	taking, refuse := context.WithCancel(context.WithoutCancel(ctx)) // ends when no more requests are accepted
 	defer refuse()
 	ended := make(chan error, 2)
@@ -106,7 +108,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	if s.certificates != nil {
 		overHTTP = s.certificates.overHTTP()
 	}
-	limiters := []*connectionLimit{s.bound(on.HTTP, "http", httpRefusal)}
+	limiters := []*connectionLimit{s.bound(on.HTTP, "http", share.HTTPConnections, nil)}
 	begin(front{"http", limiters[0], &httpFront{http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: s.timeouts.header,
@@ -117,12 +119,14 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		Protocols:         protocols(),
 		HTTP2:             http2(s.timeouts.ping),
 		TLSConfig:         overHTTP,
+		ConnContext:       connContext,
+		ConnState:         connState,
 		ErrorLog:          log.New(serverErrors{s}, "", 0),
 	}}})
 	running := 1
 	bounded := on.RESP
 	if on.RESP != nil {
-		limiters = append(limiters, s.bound(on.RESP, "resp", []byte(respapi.TooMany)))
+		limiters = append(limiters, s.bound(on.RESP, "resp", share.RedisConnections, []byte(respapi.TooMany)))
 		bounded = limiters[1]
 		if s.certificates != nil {
 			bounded = tls.NewListener(bounded, s.certificates.overRedis())

@@ -24,6 +24,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 	"github.com/firn-id/firn/cmd/firn/internal/tinyidapi"
 	"github.com/firn-id/firn/lease"
@@ -45,7 +46,7 @@ var defaultTimeouts = timeouts{
 	header: 5 * time.Second, read: 10 * time.Second, write: 60 * time.Second, idle: 2 * time.Minute, drain: 15 * time.Second, ping: 15 * time.Second,
 }
 
-const maxHeader = 16 << 10
+const maxHeader = 8 << 10
 
 // Server issues ids over the network. Make one with [New].
 type Server struct {
@@ -66,9 +67,9 @@ type Server struct {
 	lingering    atomic.Bool              // since shutdown was requested
 	addresses    atomic.Pointer[[]string] // of the listeners; nil before the server serves
 
-	applying       sync.Mutex // held while a configuration is applied
-	cfg            atomic.Pointer[settings.Config]
-	maxConnections atomic.Int64
+	applying sync.Mutex // held while a configuration is applied
+	cfg      atomic.Pointer[settings.Config]
+	shares   *share.Shares
 }
 
 // Config is the configuration of a [Server].
@@ -111,7 +112,7 @@ func prepare(c Config) (*Server, error) {
 	s.timeouts.linger = c.Linger
 	s.clock = newClockWatch(firn.SystemTime(), log, registry)
 	s.cfg.Store(&cfg)
-	s.maxConnections.Store(int64(cfg.Limits.MaxConnections()))
+	s.shares = share.New(sharesOf(cfg))
 	s.answerWith(http.HandlerFunc(starting))
 	if cfg.TLS != nil {
 		var err error
@@ -142,7 +143,7 @@ func (s *Server) open(ctx context.Context, c Config) (err error) {
 	watched := telemetry.Watch(c.Store, s.registry, c.Traces.Tracer())
 	s.service, err = issuing.Start(ctx, issuing.Config{
 		Settings: c.Settings, Base: c.Base, Store: watched,
-		Log: s.log, Registry: s.registry, Audit: s.audit, Traced: c.Traces.On(),
+		Log: s.log, Registry: s.registry, Audit: s.audit, Traced: c.Traces.On(), Shares: s.shares,
 	})
 	if err != nil {
 		return err
@@ -226,7 +227,7 @@ func (s *Server) routes(st store.Store) (http.Handler, error) {
 	}
 	// Clients of Leaf and TinyId may put any prefix before their paths.
 	mux.Handle("/", leaf.Prefixed(tinyid.Prefixed(nothing)))
-	return limitInFlight(front, bounded(front, mux)), nil
+	return limitInFlight(front, s.shares, bounded(front, mux)), nil
 }
 
 // Scheme returns the URL scheme of the HTTP interface: http, or https with TLS.

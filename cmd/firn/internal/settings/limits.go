@@ -14,6 +14,7 @@ type Limits struct {
 	Batch       *int              `yaml:"batch" default:"100000" allowed:"1 to 10000000" help:"ids in one answer"`
 	Body        *int              `yaml:"body" default:"65536" allowed:"1024 to 16777216" help:"bytes of a request"`
 	Connections *int              `yaml:"connections" default:"10000" allowed:"1 to 1000000" help:"connections of each listener"`
+	Share       *int              `yaml:"share" default:"20" allowed:"1 to 100" help:"percent of connections, requests in flight, streams and memory that one address may have; 100 behind a proxy"`
 	Rate        map[string]string `yaml:"rate" unset:"no limit" example:"{orders: 50000/s, \"user-*\": 600/m}" help:"ids of each namespace, by name or pattern, a second (/s), minute (/m) or hour (/h)"`
 }
 
@@ -24,6 +25,7 @@ const (
 	minBody            = 1 << 10
 	maxBody            = 16 << 20
 	defaultConnections = 10_000
+	defaultShare       = 20
 	maxConnections     = 1_000_000
 )
 
@@ -35,6 +37,9 @@ func (l Limits) MaxBody() int { return given(l.Body, defaultBody) }
 
 // MaxConnections returns the limit of connections of each listener.
 func (l Limits) MaxConnections() int { return given(l.Connections, defaultConnections) }
+
+// MaxShare returns how many percent of what all share one address may have.
+func (l Limits) MaxShare() int { return given(l.Share, defaultShare) }
 
 func given(n *int, otherwise int) int {
 	if n == nil {
@@ -68,6 +73,7 @@ func (l Limits) check(namespaces map[string]Namespace, report reporter) {
 	bounded("batch", l.Batch, 1, maxBatch)
 	bounded("body", l.Body, minBody, maxBody)
 	bounded("connections", l.Connections, 1, maxConnections)
+	bounded("share", l.Share, 1, 100)
 	for _, pattern := range slices.Sorted(maps.Keys(l.Rate)) {
 		report(access.CheckPattern(pattern), "limits", "rate", pattern)
 		_, err := access.ParseRate(l.Rate[pattern])

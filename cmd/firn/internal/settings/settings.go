@@ -10,7 +10,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -73,7 +72,7 @@ func Sections() []Section {
 
 // Read reads and checks a file. It returns all mistakes at once, each with file, line, key, value and what is allowed.
 func Read(path string) (Config, error) {
-	source, err := os.ReadFile(path)
+	source, err := readFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}
@@ -84,6 +83,9 @@ func Read(path string) (Config, error) {
 func Parse(path string, source []byte) (Config, error) {
 	var given any
 	cfg := Config{path: path, source: source}
+	if err := checkSize(source); err != nil {
+		return Config{}, fmt.Errorf("configuration %s: %w", path, err)
+	}
 	if err := unmarshal(source, &given); err != nil {
 		return Config{}, cfg.unreadable(err)
 	}

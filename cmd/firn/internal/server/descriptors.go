@@ -1,0 +1,36 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
+)
+
+// sharesOf returns the limits of what all clients use, within what the process can have.
+func sharesOf(cfg settings.Config) share.Limits {
+	n := min(cfg.Limits.MaxConnections(), affordable(descriptors()))
+	return share.Limits{HTTP: n, Redis: n, Requests: cfg.Limits.MaxConnections(), Percent: cfg.Limits.MaxShare()}
+}
+
+// reserve is how many descriptors the server keeps for everything except its clients: the store, files, and spare
+// connections. Of few descriptors it keeps half.
+const reserve = 128
+
+// affordable returns how many connections each of the two listeners can have with so many descriptors, 0 for any number.
+func affordable(descriptors int) int {
+	if descriptors == 0 {
+		return 1 << 30
+	}
+	return max(1, (descriptors-min(reserve, descriptors/2))/2)
+}
+
+// warnDescriptors warns if the process cannot have as many connections as are configured. They are fewer then, so that the store,
+// files and probes still get descriptors.
+func (s *Server) warnDescriptors(cfg settings.Config) {
+	limit, configured := descriptors(), cfg.Limits.MaxConnections()
+	if n := affordable(limit); n < configured {
+		s.log.Warn("the process may open too few files for its connections", "descriptors", limit, "limits.connections", configured, "connections", n,
+			"advice", fmt.Sprintf("raise ulimit -n (LimitNOFILE= in systemd, ulimits in Docker) to %d, or write limits: {connections: %d}", 2*configured+reserve, n))
+	}
+}

@@ -1,0 +1,52 @@
+package settings_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+)
+
+// A server follows its file, so no file may take its memory.
+func TestAConfigurationCannotTakeTheMemory(t *testing.T) {
+	var bomb strings.Builder
+	bomb.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
+	for i := 1; i < 10; i++ {
+		fmt.Fprintf(&bomb, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), ", "))
+	}
+	var keys strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&keys, "x%d: 1, ", i)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"aliases of aliases":        {bomb.String() + "namespaces: {orders: {}}\n", "more than 200000 values"},
+		"aliases of a long list":    {"a: &a [" + strings.Repeat("x, ", 1000) + "x]\nb: [" + strings.Repeat("*a, ", 1000) + "*a]\n", "more than 200000 values"},
+		"merged keys":               {"a: &a {" + keys.String() + "y: 1}\nb: [" + strings.Repeat("{<<: *a}, ", 1000) + "{}]\n", "more than 200000 values"},
+		"a large file":              {"namespaces: {orders: {}}\n#" + strings.Repeat("x", 1<<20), "is out of range: 0 to 1048576"},
+		"brackets":                  {"namespaces: " + strings.Repeat("[", 500_000), "opening brackets"},
+		"nested lists":              {"namespaces:\n" + strings.Repeat("- ", 5000) + "x\n", "nested more than 100 deep"},
+		"an anchor that has itself": {"a: &a [*a, *a]\nnamespaces: {orders: {}}\n", "no such setting"},
+	} {
+		path := filepath.Join(t.TempDir(), "firn.yaml")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := settings.Read(path)
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "firn.yaml") {
+			t.Errorf("%s: %.300v, want %s", name, err, c.want)
+		}
+		if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 100 {
+			t.Errorf("%s: took %d MB", name, mb)
+		}
+	}
+	if _, err := settings.Parse("firn.yaml", []byte("namespaces: {orders: &o {layout: firn}, users: *o}\n")); err != nil {
+		t.Errorf("an alias: %v", err)
+	}
+}

@@ -1,0 +1,162 @@
+package share
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+)
+
+// A Client is an address or a token with what it has of each resource. Its methods may be called concurrently. A nil
+// Client has no limits: it stands for callers inside the process.
+type Client struct {
+	shares  *Shares
+	key     string
+	uses    int // guarded by the mutex of shares
+	held    [resources]atomic.Int64
+	ids     *semaphore.Weighted
+	eachIDs int64 // the size of ids
+	waiting atomic.Int64
+}
+
+// Leave ends a use of the client. What it has taken it must still give back.
+func (c *Client) Leave() {
+	if c == nil {
+		return
+	}
+	c.shares.mu.Lock()
+	defer c.shares.mu.Unlock()
+	c.uses--
+}
+
+func (c *Client) idle() bool {
+	for r := range c.held {
+		if c.held[r].Load() != 0 {
+			return false
+		}
+	}
+	if !c.ids.TryAcquire(c.eachIDs) {
+		return false
+	}
+	c.ids.Release(c.eachIDs)
+	return true
+}
+
+// Take takes n of a resource, unless that would exceed the client's share or the limit. Each success is followed by
+// [Client.Give].
+func (c *Client) Take(r Resource, n int) bool {
+	if c == nil {
+		return true
+	}
+	own, all := c.held[r].Add(int64(n)), c.shares.used[r].Add(int64(n))
+	if own > c.shares.each[r].Load() || all > c.shares.limits[r].Load() {
+		c.Give(r, n)
+		return false
+	}
+	return true
+}
+
+// Full reports whether the client has its share of a resource.
+func (c *Client) Full(r Resource) bool { return c.held[r].Load() >= c.shares.each[r].Load() }
+
+// Give gives n of a resource back.
+func (c *Client) Give(r Resource, n int) {
+	if c == nil {
+		return
+	}
+	c.held[r].Add(-int64(n))
+	c.shares.used[r].Add(-int64(n))
+}
+
+// TryIDs takes room for n ids of an answer, at most the client's share, if there is room now. Each success is followed by
+// [Client.GiveIDs] with the same n.
+func (c *Client) TryIDs(n int64) bool { return c == nil || c.ids.TryAcquire(min(n, c.eachIDs)) }
+
+// WaitForIDs is TryIDs that waits until ctx ends. It reports whether there is room. Of many requests of a client only
+// maxWaiting wait: they too occupy memory.
+func (c *Client) WaitForIDs(ctx context.Context, n int64) bool {
+	if c == nil {
+		return true
+	}
+	defer c.waiting.Add(-1)
+	return c.waiting.Add(1) <= maxWaiting && c.ids.Acquire(ctx, min(n, c.eachIDs)) == nil
+}
+
+// GiveIDs gives the room for n ids back.
+func (c *Client) GiveIDs(n int64) {
+	if c != nil {
+		c.ids.Release(min(n, c.eachIDs))
+	}
+}
+
+// nouns are the resources in the plural, with the status and the code of a refusal.
+var nouns = [resources]struct {
+	of     string
+	status int
+	code   string
+}{
+	HTTPConnections:  {"connections", http.StatusServiceUnavailable, "too_many_connections"},
+	RedisConnections: {"connections", http.StatusServiceUnavailable, "too_many_connections"},
+	Requests:         {"requests in flight", http.StatusServiceUnavailable, "overloaded"},
+	Probes:           {"requests for health in flight", http.StatusServiceUnavailable, "overloaded"},
+	Metrics:          {"requests for metrics in flight", http.StatusServiceUnavailable, "overloaded"},
+	Streams:          {"streams of ids", http.StatusTooManyRequests, "too_many_streams"},
+	TokenStreams:     {"streams of ids", http.StatusTooManyRequests, "too_many_streams"},
+	Watches:          {"watches of health", http.StatusTooManyRequests, "too_many_streams"},
+	Memory:           {"bytes of unfinished requests", http.StatusServiceUnavailable, "overloaded"},
+	Names:            {"names made on first use", http.StatusTooManyRequests, "too_many_names"},
+}
+
+// Refusal is the failure of a client that could not take any more of a resource.
+func (c *Client) Refusal(r Resource) *failure.Failure {
+	all, each := c.shares.Of(r)
+	who := "one address"
+	if r == TokenStreams {
+		who = "one token"
+	}
+	if r == Names {
+		return failure.New(nouns[r].status, nouns[r].code, "too many names made on first use: one address may make %d (limits.share), all clients %d: declare yours in the configuration, below namespaces",
+			each, all)
+	}
+	f := failure.New(nouns[r].status, nouns[r].code, "too many %s: %s may have %d, all clients %d (limits.share, limits.md): try again, or another server",
+		nouns[r].of, who, each, all)
+	f.Retry = time.Second
+	return f
+}
+
+// network returns the host of HOST:PORT; for IPv6 its /64 network.
+func network(remote string) string {
+	if len(remote) > 0 && remote[0] != '[' {
+		host, _, _ := strings.Cut(remote, ":")
+		return host
+	}
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return ""
+	}
+	addr := at.Addr().Unmap()
+	if addr.Is6() {
+		if net, err := addr.WithZone("").Prefix(64); err == nil {
+			return net.Addr().String()
+		}
+	}
+	return addr.String()
+}
+
+// key is the context key of a request's client.
+type key struct{}
+
+// With returns a context with the client of a connection or request.
+func With(ctx context.Context, c *Client) context.Context { return context.WithValue(ctx, key{}, c) }
+
+// In returns the client in a context, or nil.
+func In(ctx context.Context) *Client {
+	c, _ := ctx.Value(key{}).(*Client)
+	return c
+}
