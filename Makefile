@@ -131,6 +131,10 @@ chaos-short: build ## the same for four minutes
 stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways
 	scripts/stress bin/firn
 
+.PHONY: hostile
+hostile: ## attack a server from one address in each way we know, for FOR (5m) each, and measure what others see
+	HOSTILE_FOR=$(or $(FOR),5m) go test -count 1 -timeout 4h -v -run Hostile ./cmd/firn/e2e/hostile
+
 .PHONY: proto
 proto: ## generate the code of proto/ (the tools are installed into .tools)
 	scripts/proto
