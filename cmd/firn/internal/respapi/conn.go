@@ -275,6 +275,9 @@ func (c *conn) flush() bool {
 	}
 	// The client does not read, or the answer is long: as long as it waits it counts as memory of the client.
 	waits := cap(c.out)
+	if waits <= smallFlush {
+		waits = 0
+	}
 	if !c.peer.Take(share.Memory, waits) {
 		c.end(errUnread)
 		return false

@@ -29,6 +29,7 @@ const (
 
 	bufferSize = 16 << 10 // read at once
 	flushAt    = 32 << 10 // bytes of answers to write before the next command is read
+	smallFlush = 4 << 10  // bytes of answers that are not charged to a client that does not read them
 	maxRun     = 1024     // equal commands that are answered together
 	maxKept    = 1 << 14  // ids whose memory is kept for the next commands
 )

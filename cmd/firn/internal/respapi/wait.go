@@ -58,7 +58,13 @@ func (c *conn) rest() bool {
 func (c *conn) keep() bool {
 	n := c.filled
 	if c.fd == noFD {
-		n, c.out, c.batch.IDs = len(c.in), nil, nil
+		if cap(c.out) > bufferSize {
+			c.out = nil
+		}
+		if cap(c.batch.IDs) > maxRun {
+			c.batch.IDs = nil
+		}
+		n = len(c.in) + cap(c.out)
 	}
 	if !c.peer.Take(share.Memory, n) {
 		c.failed(c.server.front.Refuse(c.peer.Refusal(share.Memory)))

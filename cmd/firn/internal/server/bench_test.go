@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -51,6 +52,8 @@ func BenchmarkIDs(b *testing.B) {
 			}
 			r.Header.Set("Accept", c.accept)
 			r.RemoteAddr, r.Host = "127.0.0.1:9", "127.0.0.1"
+			client := share.New(share.Limits{HTTP: 1, Redis: 1, Requests: 100, Percent: 100}).Client(r.RemoteAddr) // as of a connection
+			r = r.WithContext(share.With(r.Context(), client))
 			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}))
 			answer := httptest.NewRecorder()
 			if s.Handler().ServeHTTP(answer, r); answer.Code != http.StatusOK {

@@ -11,5 +11,5 @@ func descriptors() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return 0
 	}
-	return int(min(limit.Cur, 1<<30)) //nolint:unconvert // the type differs between systems
+	return int(min(limit.Cur, 1<<30))
 }

@@ -25,6 +25,7 @@ func opened(t *testing.T, addr string) *net.TCPConn {
 	if err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatal(answer, err)
 	}
+	_ = answer.Body.Close() // the answer is in the reader's buffer
 	return c
 }
 

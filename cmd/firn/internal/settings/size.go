@@ -27,7 +27,7 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	source, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	return source, err
 }
