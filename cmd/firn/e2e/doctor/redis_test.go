@@ -112,7 +112,7 @@ func init() {
 		replica := servers.Replica(d, primary.Addr())
 		d.online(d.redis(primary.Addr()), 1)
 		d.do(d.redis(replica.Addr()), "REPLICAOF", "NO", "ONE")
-		d.finds("bad", "replicas", "it was promoted before Firn wrote to it", "--store", "redis://"+replica.Addr())
+		d.finds("bad", "replicas", "it was promoted while no replicas were recorded", "--store", "redis://"+replica.Addr())
 	}
 	cases["redis sentinels"] = func(d *doctor) {
 		primary, other := servers.Redis(d, "--repl-diskless-sync-delay", "0"), servers.Redis(d)
