@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -20,8 +21,9 @@ const (
 // behind others for a connection, and no call waits for one inside of the client: there a call that
 // has ended may keep its place.
 //
-// The newest waiting call is the next. In turn, all would wait until they have too little time left to
-// connect, give their place to one that has waited as long, and none would ever succeed again.
+// Calls begin in turn, but the newest is the next once the oldest has waited for a quarter of its time.
+// Otherwise all may wait until they have too little time left to connect, give their place to one that has
+// waited as long, and none succeeds ever again.
 type Lanes struct {
 	most, mostOthers int
 
@@ -32,6 +34,7 @@ type Lanes struct {
 
 type waiter struct {
 	urgent bool
+	late   time.Time     // when it has waited too long; zero: never
 	turn   chan struct{} // closed when it may begin
 }
 
@@ -47,6 +50,10 @@ func NewLanes(connections int) *Lanes {
 // Enter waits until a call may begin, or ctx ends. Leave must be called once the call has ended.
 func (l *Lanes) Enter(ctx context.Context) (leave func(), err error) {
 	w := &waiter{urgent: store.IsUrgent(ctx), turn: make(chan struct{})}
+	if end, ok := ctx.Deadline(); ok {
+		now := time.Now()
+		w.late = now.Add(end.Sub(now) / 4)
+	}
 	leave = func() { l.leave(w.urgent) }
 	l.mu.Lock()
 	if l.free(w) {
@@ -87,7 +94,7 @@ func (l *Lanes) free(w *waiter) bool {
 	return true
 }
 
-// leave gives a place back, to the newest urgent waiter if there is one.
+// leave gives a place back, to an urgent waiter if there is one.
 func (l *Lanes) leave(urgent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,14 +102,27 @@ func (l *Lanes) leave(urgent bool) {
 		l.others--
 	}
 	for _, urgent := range []bool{true, false} {
-		for i, w := range slices.Backward(l.waiting) {
-			if w.urgent == urgent {
-				if l.free(w) {
-					l.waiting = slices.Delete(l.waiting, i, i+1)
-					close(w.turn)
-				}
-				break
-			}
+		if w := l.next(urgent); w != nil && l.free(w) {
+			l.waiting = slices.DeleteFunc(l.waiting, func(other *waiter) bool { return other == w })
+			close(w.turn)
 		}
 	}
+}
+
+// next returns the waiter whose turn it is, of the urgent ones or of the others.
+func (l *Lanes) next(urgent bool) *waiter {
+	is := func(w *waiter) bool { return w.urgent == urgent }
+	i := slices.IndexFunc(l.waiting, is)
+	if i < 0 {
+		return nil
+	}
+	if late := l.waiting[i].late; late.IsZero() || time.Now().Before(late) {
+		return l.waiting[i]
+	}
+	for _, w := range slices.Backward(l.waiting) {
+		if is(w) {
+			return w
+		}
+	}
+	return nil
 }

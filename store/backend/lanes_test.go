@@ -14,48 +14,53 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-func TestTheNewestWaitingCallIsTheNextAndUrgentOnesGoFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := backend.NewLanes(1)
-		leave, err := l.Enter(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var order []string
-		var group sync.WaitGroup
-		enter := func(ctx context.Context, name string) {
-			group.Go(func() {
-				leave, err := l.Enter(ctx)
-				if err != nil {
-					name += " " + err.Error()
-				} else {
-					defer leave()
-				}
-				order = append(order, name)
-			})
-			synctest.Wait()
-		}
-		urgent := store.Urgent(t.Context())
-		enter(urgent, "old look")
-		ended, cancel := context.WithCancel(urgent)
-		enter(ended, "ended look")
-		enter(t.Context(), "old")
-		enter(urgent, "new look")
-		enter(t.Context(), "new")
-		cancel()
-		synctest.Wait()
-		leave()
-		group.Wait()
-		want := []string{"ended look context canceled (1 calls in flight: one of them hangs, or the client needs more connections)", "new look", "old look", "new", "old"}
-		if !slices.Equal(order, want) {
-			t.Errorf("%q", order)
-		}
-		if leave, err := l.Enter(t.Context()); err != nil { // no place was lost
-			t.Error(err)
-		} else {
+func TestCallsBeginInTurnUnlessTheOldestHasWaitedTooLong(t *testing.T) {
+	for after, want := range map[time.Duration][]string{
+		400 * time.Millisecond: {"ended look context canceled (1 calls in flight: one of them hangs, or the client needs more connections)", "old look", "new look", "old", "new"},
+		600 * time.Millisecond: {"ended look context canceled (1 calls in flight: one of them hangs, or the client needs more connections)", "new look", "old look", "old", "new"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := backend.NewLanes(1)
+			leave, err := l.Enter(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var order []string
+			var group sync.WaitGroup
+			enter := func(ctx context.Context, name string) {
+				group.Go(func() {
+					leave, err := l.Enter(ctx)
+					if err != nil {
+						name += " " + err.Error()
+					} else {
+						defer leave()
+					}
+					order = append(order, name)
+				})
+				synctest.Wait()
+			}
+			urgent, cancelAll := context.WithTimeout(store.Urgent(t.Context()), 2*time.Second)
+			defer cancelAll()
+			enter(urgent, "old look")
+			ended, cancel := context.WithCancel(urgent)
+			enter(ended, "ended look")
+			enter(t.Context(), "old") // has all time
+			enter(urgent, "new look")
+			enter(t.Context(), "new")
+			cancel()
+			time.Sleep(after)
 			leave()
-		}
-	})
+			group.Wait()
+			if !slices.Equal(order, want) {
+				t.Errorf("after %v: %q", after, order)
+			}
+			if leave, err := l.Enter(t.Context()); err != nil { // no place was lost
+				t.Error(err)
+			} else {
+				leave()
+			}
+		})
+	}
 }
 
 // A hundred pools look every three seconds, each look has two, and connecting takes more than half of that.

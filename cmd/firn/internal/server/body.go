@@ -27,6 +27,8 @@ func bounded(front *issuing.Front, next http.Handler) http.Handler {
 		if r.ContentLength != 0 {
 			body := &chargedBody{ReadCloser: r.Body, client: share.In(r.Context())}
 			defer body.free()
+			// In a copy: net/http looks for its own Body in its own request, so as to close without losing the answer.
+			r = r.WithContext(r.Context())
 			r.Body = body
 		}
 		switch {
