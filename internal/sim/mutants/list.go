@@ -146,7 +146,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a Local issues the rest of a block that was recalled", regime: sim.Durable,
-		edits: []edit{{"local.go", "l.left > 0 && l.self == l && l.recalls == l.cell.recalls.Load() {", "l.left > 0 {"}},
+		edits: []edit{{"local.go", "p.left > 0 && p.recalls == p.cell.recalls.Load() {", "p.left > 0 {"}},
 	},
 	{
 		name: "a change of workers recalls no blocks", regime: sim.Durable,
