@@ -191,7 +191,8 @@ func TestACallThatWaitedForAnothersFailedSwitchMaySwitchItself(t *testing.T) {
 		return firn.Grant{}, errors.New("no worker left")
 	})
 	clock.Step(-time.Minute)
-	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) {
+	// The other one may have switched before this one returns.
+	if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrClockBack) && (err != nil || partsOf(g.Layout(), id).Worker != 6) {
 		t.Errorf("the call whose switch failed: id %d, %v", id, err)
 	}
 	if a := <-answers; a.err != nil || partsOf(g.Layout(), a.id).Worker != 6 || calls != 2 {

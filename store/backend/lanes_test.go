@@ -48,6 +48,7 @@ func TestCallsBeginInTurnUnlessTheOldestHasWaitedTooLong(t *testing.T) {
 			enter(urgent, "new look")
 			enter(t.Context(), "new")
 			cancel()
+			synctest.Wait()
 			time.Sleep(after)
 			leave()
 			group.Wait()
