@@ -17,7 +17,7 @@ type consecutive interface {
 // takeRow takes count consecutive ids.
 func (n *Namespace) takeRow(ctx context.Context, count int, b *Batch) error {
 	row, ok := n.base.(consecutive)
-	if is := n.settings.Lacks(settings.Row); is != "" || !ok {
+	if is := n.Lacks(settings.Row); is != "" || !ok {
 		return failure.BadRequest("not_consecutive", "the ids of namespace %s, %s, are not consecutive: take %d with FIRN.NEXT %s COUNT %d",
 			n.name, is, count, n.name, count)
 	}

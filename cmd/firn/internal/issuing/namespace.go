@@ -20,6 +20,7 @@ import (
 type Namespace struct {
 	name     string
 	settings settings.Namespace
+	lacks    []string // by verb
 	base     base
 	numbers  numbers      // nil for kinds whose ids are not numbers
 	texts    texts        // nil where ids are answered as numbers
@@ -36,6 +37,9 @@ type Namespace struct {
 
 func (s *Service) namespace(name string, set settings.Namespace, made base, limits settings.Limits) *Namespace {
 	ns := &Namespace{name: name, settings: set, base: made, issued: s.metrics.issued.WithLabelValues(name)}
+	for _, v := range settings.Verbs() {
+		ns.lacks = append(ns.lacks, set.Lacks(v))
+	}
 	ns.reader = sync.OnceValues(ns.makeReader) // later: most namespaces never need it
 	ns.numbers, _ = made.(numbers)
 	if ns.numbers == nil {
@@ -71,7 +75,7 @@ func (n *Namespace) Name() string { return n.name }
 func (n *Namespace) Kind() string { return n.settings.KindName() }
 
 // Lacks returns "" if the ids can be asked for by a verb, and otherwise what they are; see [settings.Namespace.Lacks].
-func (n *Namespace) Lacks(v settings.Verb) string { return n.settings.Lacks(v) }
+func (n *Namespace) Lacks(v settings.Verb) string { return n.lacks[v] }
 
 // First returns a number that no id is below: where a counter begins in an empty store, else 1.
 func (n *Namespace) First() int64 { return int64(max(n.settings.From, 1)) }

@@ -78,7 +78,7 @@ func (s *Service) undeclaredBucket(name string, rate access.Rate) *access.Bucket
 
 func (n *Namespace) takeRange(ctx context.Context, want int) (segment.Range, error) {
 	from, ok := n.base.(ranged)
-	if is := n.settings.Lacks(settings.Range); is != "" || !ok {
+	if is := n.Lacks(settings.Range); is != "" || !ok {
 		return segment.Range{}, failure.BadRequest("no_ranges",
 			"the ids of namespace %s are %s and cannot be handed out as ranges: a plain segment or sequence can; ask for single ids", n.name, is)
 	}

@@ -71,11 +71,13 @@ func KindOf(name string) (*Kind, error) {
 	if name == "" {
 		return Kinds[0], nil
 	}
-	var names []string
 	for _, k := range Kinds {
 		if k.Name == name {
 			return k, nil
 		}
+	}
+	var names []string
+	for _, k := range Kinds {
 		names = append(names, k.Name)
 	}
 	return nil, firn.NewSyntaxError("kind", name, strings.Join(names, ", ")+" are allowed")
