@@ -22,7 +22,7 @@ func write(w io.Writer, table []measured) {
 	for _, m := range table {
 		if m.group != group {
 			if group = m.group; group == texts {
-				_, _ = fmt.Fprintf(w, "\n| as a string | ns | two in parallel | allocations |\n| --- | --: | --: | --: |\n")
+				_, _ = fmt.Fprintf(w, "\n| as a string | ns | allocations |\n| --- | --: | --: |\n")
 			} else if group == floor {
 				_, _ = fmt.Fprintf(w, "| | ns an id | × time.Since | × atomic add | two in parallel | two ÷ one | allocations |\n| --- | --: | --: | --: | --: | --: | --: |\n")
 			}
@@ -33,7 +33,7 @@ func write(w io.Writer, table []measured) {
 			name = "**" + name + "**"
 		}
 		if group == texts {
-			_, _ = fmt.Fprintf(w, "| %s | %.1f | %.1f | %.0f |\n", name, one, two, m.allocs)
+			_, _ = fmt.Fprintf(w, "| %s | %.1f | %.0f |\n", name, one, m.allocs)
 			continue
 		}
 		both, ratio := "–", "–" // they never run in parallel
