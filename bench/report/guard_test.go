@@ -14,7 +14,7 @@ func TestCallsCostFewTimesTheirFloors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := measure(all, 1, 25, 3*time.Minute)
+	table, err := measure(all, 1, few, 3*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
