@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -31,7 +32,11 @@ func TestCallsCostFewTimesTheirFloors(t *testing.T) {
 		{"`Take` of 1,024, `AppendTo`", "atomic add", 0.6},
 		{"`Base58.Compact`", "bwmarrin's `Base58`", 1.2},
 	} {
-		it, of := find(table, bound.name), find(table, bound.of)
+		it, itErr := find(table, bound.name)
+		of, ofErr := find(table, bound.of)
+		if err := errors.Join(itErr, ofErr); err != nil {
+			t.Fatal(err)
+		}
 		got := it.one.median() / of.one.median()
 		t.Logf("%s: %.2f times %s", bound.name, got, bound.of)
 		if got > bound.times {

@@ -53,7 +53,9 @@ func calls(picture string) error {
 	if err != nil {
 		return err
 	}
-	write(os.Stdout, table)
+	if err := show(table); err != nil {
+		return err
+	}
 	if picture != "" {
 		if err := chart(picture, table); err != nil {
 			return err

@@ -1,30 +1,34 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
 )
 
 // find returns the figures of a subject.
-func find(table []measured, name string) measured {
+func find(table []measured, name string) (measured, error) {
 	for _, m := range table {
 		if m.name == name {
-			return m
+			return m, nil
 		}
 	}
-	panic("no subject " + name)
+	return measured{}, fmt.Errorf("there is no subject %s", name)
 }
 
-// write writes the figures as Markdown.
-func write(w io.Writer, table []measured) {
-	since, add := find(table, "time.Since"), find(table, "atomic add")
+// show prints the figures as Markdown.
+func show(table []measured) error {
+	since, sinceErr := find(table, "time.Since")
+	add, addErr := find(table, "atomic add")
+	if err := errors.Join(sinceErr, addErr); err != nil {
+		return err
+	}
 	group := group(-1)
 	for _, m := range table {
 		if m.group != group {
 			if group = m.group; group == texts {
-				_, _ = fmt.Fprintf(w, "\n| as a string | ns | allocations |\n| --- | --: | --: |\n")
+				fmt.Printf("\n| as a string | ns | allocations |\n| --- | --: | --: |\n")
 			} else if group == floor {
-				_, _ = fmt.Fprintf(w, "| | ns an id | × time.Since | × atomic add | two in parallel | two ÷ one | allocations |\n| --- | --: | --: | --: | --: | --: | --: |\n")
+				fmt.Printf("| | ns an id | × time.Since | × atomic add | two in parallel | two ÷ one | allocations |\n| --- | --: | --: | --: | --: | --: | --: |\n")
 			}
 		}
 		one, two := m.one.median(), m.two.median()
@@ -33,14 +37,15 @@ func write(w io.Writer, table []measured) {
 			name = "**" + name + "**"
 		}
 		if group == texts {
-			_, _ = fmt.Fprintf(w, "| %s | %.1f | %.0f |\n", name, one, m.allocs)
+			fmt.Printf("| %s | %.1f | %.0f |\n", name, one, m.allocs)
 			continue
 		}
 		both, ratio := "–", "–" // they never run in parallel
 		if two > 0 {
 			both, ratio = fmt.Sprintf("%.2f", two), fmt.Sprintf("%.2f", two/one)
 		}
-		_, _ = fmt.Fprintf(w, "| %s | %.2f | %.2f | %.2f | %s | %s | %.0f |\n",
+		fmt.Printf("| %s | %.2f | %.2f | %.2f | %s | %s | %.0f |\n",
 			name, one, one/since.one.median(), one/add.one.median(), both, ratio, m.allocs)
 	}
+	return nil
 }

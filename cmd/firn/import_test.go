@@ -110,7 +110,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	if status, out := run(nil, "store", "make", store); status != 0 || out != store+"\n" {
 		t.Fatalf("firn store make exits with %d:\n%s", status, out)
 	}
-	step(strings.Replace(leafURL, "reader", "nobody", 1), "leaf --dry-run", 1, "check user, password")
+	step(strings.Replace(leafURL, "reader", "stranger", 1), "leaf --dry-run", 1, "check user, password")
 	step(leafURL, "leaf --dry-run", 0, "leaf-segment-test  leaf-segment-test  1       2000  -       -    2001  created\n",
 		"Names: 1 created, 0 raised, 0 unchanged.", "This was a dry run: nothing was written.",
 		"Leaf must be stopped before", "\nnamespaces:\n  \"leaf-segment-test\": {kind: segment, min_step: 2000}\n")

@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -36,8 +37,14 @@ func TestEachLineWasMadeRed(t *testing.T) {
 			})
 		}
 	})
-	if t.Failed() || ran < len(cases) {
-		t.Skip("not all cases ran to their end")
+	switch chosen := flag.Lookup("test.run").Value.String(); {
+	case t.Failed():
+		return // what the cases lack would be reported as missing
+	case ran < len(cases) && strings.Contains(chosen, "/"):
+		t.Logf("only the cases of -run %s: which lines were made red is not compared", chosen)
+		return
+	case ran < len(cases):
+		t.Fatalf("%d of %d cases ran to their end", ran, len(cases))
 	}
 	listed := map[string]bool{}
 	for _, text := range texts(t) {

@@ -53,12 +53,12 @@ var attacks = []attack{
 			_, _ = io.WriteString(c, "POST /tinyid/id/nextId HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 65000\r\n\r\n"+strings.Repeat("x", 64_000))
 		})
 	}},
-	{"HTTP answers that nobody reads", declared, func(ctx context.Context, v *target) {
+	{"HTTP answers left unread", declared, func(ctx context.Context, v *target) {
 		v.hold(ctx, v.http, 12_000, 100, func(c *conn) {
 			_, _ = io.WriteString(c, strings.Repeat("GET /v1/ids/uid?count=1000 HTTP/1.1\r\nHost: x\r\n\r\n", 200))
 		})
 	}},
-	{"large HTTP answers that nobody reads", declared, func(ctx context.Context, v *target) {
+	{"large HTTP answers left unread", declared, func(ctx context.Context, v *target) {
 		v.hold(ctx, v.http, 12_000, 100, func(c *conn) {
 			_, _ = io.WriteString(c, strings.Repeat("GET /v1/ids/uid?count=100000 HTTP/1.1\r\nHost: x\r\n\r\n", 200))
 		})
@@ -77,7 +77,7 @@ var attacks = []attack{
 			_, _ = io.WriteString(c, "*3\r\n$4\r\nECHO\r\n$32000\r\n"+strings.Repeat("x", 32_000)+"\r\n$32000\r\n"+strings.Repeat("x", 30_000))
 		})
 	}},
-	{"Redis answers that nobody reads", declared, func(ctx context.Context, v *target) {
+	{"Redis answers left unread", declared, func(ctx context.Context, v *target) {
 		v.hold(ctx, v.resp, 12_000, 100, func(c *conn) { _, _ = io.WriteString(c, strings.Repeat("FIRN.NEXT uid COUNT 1000\r\n", 400)) })
 	}},
 	{"Redis commands without a pause", declared, func(ctx context.Context, v *target) {
@@ -138,7 +138,7 @@ var attacks = []attack{
 	{"namespaces made on first use", open, func(ctx context.Context, v *target) {
 		v.names(ctx, http.MethodPost, func(i int) string { return fmt.Sprintf("/v1/ids/hostile-%d", i) })
 	}},
-	{"lists of namespaces that nobody reads", open, func(ctx context.Context, v *target) {
+	{"lists of namespaces left unread", open, func(ctx context.Context, v *target) {
 		short, cancel := context.WithTimeout(ctx, 5*time.Second)
 		v.names(short, http.MethodPost, func(i int) string { return fmt.Sprintf("/v1/ids/hostile-%d", i) })
 		cancel()

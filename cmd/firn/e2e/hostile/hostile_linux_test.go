@@ -80,7 +80,7 @@ func TestOneHostileAddressTakesNothingFromOthers(t *testing.T) {
 				t.Logf("%d own probes: %s", n, why)
 			}
 			if len(seen.took) == 0 || len(alive.took) == 0 {
-				t.Error("nobody else was served")
+				t.Error("no other client was served")
 			}
 			if !measured { // a second on a busy machine says nothing about times
 				return
