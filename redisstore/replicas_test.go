@@ -111,6 +111,7 @@ func TestAReplicaThatCameAfterTheNumberWasLoweredToZeroIsNotPromotedUnnoticed(t 
 	if err := raw(t, later.Addr()).ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
+	await(t, "it to be detached", func() bool { return replicaLines(raw(t, p.Addr())) == "" })
 	confirmed(t, before, "on the former primary")
 	after := open(t, "redis://"+later.Addr())
 	if f := verdict(t, after); f.Verdict != store.Bad || !contains(f.Says, "its former primary may be alive") {

@@ -2,7 +2,6 @@ package sql
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -294,13 +293,7 @@ func TestAMySQLWriteThatNoReplicaAcknowledgedIsUnconfirmed(t *testing.T) {
 	expect(t, "by a store opened later", err, store.ErrUnavailable, "applied and not confirmed")
 
 	replica.Resume()
-	until(t, "a write to be confirmed again", func() bool {
-		got, err := s.Get(context.Background(), "k")
-		if err == nil {
-			_, err = s.CompareAndSwap(context.Background(), "k", got.Revision, []byte("settled"))
-		}
-		return err == nil
-	})
+	untilConfirmed(t, s, "k", "settled")
 	var value string
 	db := engine{replica, e.dialect, e.driver, e.key}
 	until(t, "the replica to apply what it acknowledged", func() bool {
@@ -339,15 +332,7 @@ func TestAMySQLWriteIsNotConfirmedByCountsThatBeganAgain(t *testing.T) {
 	<-missed
 	replica.Resume()
 	s := e.mustOpen(t, e.source("root", name, ""))
-	var revision store.Revision
-	until(t, "a write to be confirmed", func() bool {
-		old, err := s.Get(context.Background(), "k")
-		if err == nil || errors.Is(err, store.ErrNotFound) {
-			old, err = s.CompareAndSwap(context.Background(), "k", old.Revision, []byte("confirmed"))
-			revision = old.Revision
-		}
-		return err == nil
-	})
+	revision := untilConfirmed(t, s, "k", "confirmed")
 	e.raw(t, "", "FLUSH STATUS")
 	for range 50 {
 		e.raw(t, name, "INSERT INTO others VALUES (1)")
@@ -368,13 +353,7 @@ func TestAMySQLWriteFollowsTheServersCurrentSettings(t *testing.T) {
 	_, err := s.CompareAndSwap(context.Background(), "k", revision, []byte("waits for a replica"))
 	expect(t, "without a replica", err, store.ErrUnavailable, "applied and not confirmed", "replica")
 	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 0")
-	until(t, "a write to be confirmed without a replica", func() bool {
-		got, err := s.Get(context.Background(), "k")
-		if err == nil {
-			_, err = s.CompareAndSwap(context.Background(), "k", got.Revision, []byte("without waiting again"))
-		}
-		return err == nil
-	})
+	untilConfirmed(t, s, "k", "without waiting again")
 }
 
 // A write that is not logged waits for no replica, and reaches no replica.
@@ -384,7 +363,7 @@ func TestAMySQLWriteThatTheLogLeavesOutIsUnconfirmed(t *testing.T) {
 	servers.MariaDBReplica(t, e.Server, "--server-id=2")
 	_, err := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")).CompareAndSwap(context.Background(), "k", 0, nil)
 	expect(t, "left out", err, store.ErrUnavailable, "applied and not confirmed", "binlog_ignore_db")
-	put(t, e.mustOpen(t, e.source("root", e.fresh(t, "other"), "")), "k", 0, "v")
+	untilConfirmed(t, e.mustOpen(t, e.source("root", e.fresh(t, "other"), "")), "k", "v")
 }
 
 // A rule makes the server write to another table, an unlogged table is empty after a crash, and a

@@ -143,6 +143,21 @@ func put(t *testing.T, s store.Store, key string, old store.Revision, value stri
 	return e.Revision
 }
 
+// untilConfirmed writes until a write is confirmed: a replica that was just started or resumed
+// acknowledges nothing at first.
+func untilConfirmed(t *testing.T, s store.Store, key, value string) (revision store.Revision) {
+	t.Helper()
+	until(t, "a confirmed write", func() bool {
+		e, err := s.Get(context.Background(), key)
+		if err == nil || errors.Is(err, store.ErrNotFound) {
+			e, err = s.CompareAndSwap(context.Background(), key, e.Revision, []byte(value))
+			revision = e.Revision
+		}
+		return err == nil
+	})
+	return revision
+}
+
 const password = "geheim"
 
 // expect checks that an error is of a kind, refused or with an unknown outcome but not both, and

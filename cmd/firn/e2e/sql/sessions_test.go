@@ -279,7 +279,7 @@ func TestAMySQLSessionThatLogsNothingIsRefused(t *testing.T) {
 	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1")
 	servers.MariaDBReplica(t, e.Server, "--server-id=2")
 	name := e.fresh(t, "shop")
-	put(t, e.mustOpen(t, e.source("root", name, "")), "k", 0, "logged")
+	untilConfirmed(t, e.mustOpen(t, e.source("root", name, "")), "k", "logged")
 	expect(t, "a session that logs nothing", e.try(e.source("root", name, "sql_log_bin=0")), store.ErrRefused, "sql_log_bin=1")
 }
 
