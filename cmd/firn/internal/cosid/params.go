@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -92,6 +93,8 @@ func (p *params) check(what, text string) {
 		p.fail(refused("%s has %d bytes; at most %d are allowed", what, len(text), maxRawName))
 	case !utf8.ValidString(text):
 		p.fail(refused("%s is %q, which is not UTF-8", what, text))
+	case strings.ContainsFunc(text, unicode.IsControl):
+		p.fail(refused("%s is %q, which contains control characters", what, text))
 	}
 }
 

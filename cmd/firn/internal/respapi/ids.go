@@ -24,6 +24,9 @@ func (c *conn) increment(name []byte, times int) {
 // namespace returns a name as a string, without an allocation where the command before had the
 // same name or the namespace exists.
 func (c *conn) namespace(name []byte) string {
+	if len(name) > longestKept {
+		return string(name) // no namespace: an idle connection must not hold it
+	}
 	if c.asked != string(name) {
 		c.asked = c.server.cfg.Service.Name(name)
 	}

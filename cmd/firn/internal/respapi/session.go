@@ -51,8 +51,15 @@ func (c *conn) credentials(token string) access.Credentials {
 	return access.Credentials{Token: token, Local: c.local, From: c.net.RemoteAddr().String(), Certificate: c.certificate, Client: c.peer}
 }
 
+// longestKept bounds the names and secrets that a connection keeps, in bytes: one address may have thousands of idle
+// connections. Names of namespaces and the tokens that we make are shorter.
+const longestKept = 256
+
 // authenticate identifies the client by a token. After an error the session is unchanged.
 func (c *conn) authenticate(token []byte) error {
+	if len(token) > longestKept {
+		return c.server.front.Refuse(failure.BadRequest("bad_token", "the password has %d bytes, at most %d are allowed: use a token of firn token", len(token), longestKept))
+	}
 	secret, generation := string(token), c.server.cfg.Service.Generation()
 	caller, err := c.server.front.Identify(c.credentials(secret))
 	if err != nil {

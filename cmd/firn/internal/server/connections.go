@@ -77,6 +77,9 @@ func (l *connectionLimit) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &countedConn{Conn: inner, of: l, client: l.shares().Client(inner.RemoteAddr().String())}
+		if l.resource == share.HTTPConnections {
+			c.guard = new(guard)
+		}
 		c.Idle(time.Now())
 		if c.client.Take(l.resource, 1) || l.evict(c.client) && c.client.Take(l.resource, 1) {
 			l.add(c)
@@ -228,6 +231,24 @@ type countedConn struct {
 	place  int          // in connections; guarded by of.mu
 	idle   atomic.Int64 // since when no request is under way, as of.at; 0: one is
 	closed atomic.Bool
+	guard  *guard // of HTTP; the Redis protocol charges what it reads itself
+}
+
+// Read returns what the client has sent, unless its address has its share of memory.
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.guard != nil && !c.guard.came(b[:n], c.client) {
+		return 0, errHead
+	}
+	return n, err
+}
+
+func (c *countedConn) Write(b []byte) (int, error) {
+	if c.guard != nil {
+		c.guard.writing.Lock()
+		defer c.guard.writing.Unlock()
+	}
+	return c.Conn.Write(b)
 }
 
 // Counted returns the inner connection, for callers that need its descriptor. Close it
@@ -248,6 +269,9 @@ func (c *countedConn) Close() error {
 	err := c.Conn.Close()
 	if c.closed.CompareAndSwap(false, true) {
 		c.of.remove(c)
+		if c.guard != nil {
+			c.guard.begin(c.client)
+		}
 		if !c.spare {
 			c.client.Give(c.of.resource, 1)
 		}
@@ -288,8 +312,13 @@ func connState(nc net.Conn, state http.ConnState) {
 	case c == nil:
 	case state == http.StateActive:
 		c.Busy()
+		c.guard.begin(c.client)
+		if encrypted, ok := nc.(*tls.Conn); ok && encrypted.ConnectionState().NegotiatedProtocol == "h2" {
+			c.guard.http2.Store(true)
+		}
 	case state == http.StateIdle:
 		c.Idle(time.Now())
+		c.guard.end()
 	}
 }
 

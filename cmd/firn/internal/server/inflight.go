@@ -2,7 +2,9 @@ package server
 
 import (
 	"net/http"
+	"time"
 
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
@@ -32,15 +34,51 @@ func limitInFlight(front *issuing.Front, shares *share.Shares, next http.Handler
 		if r.Context().Value(spareKey{}) != nil {
 			w.Header().Set("Connection", "close")
 			if !probe {
-				fail(w, r, front.Refuse(client.Refusal(share.HTTPConnections)))
+				refuse(w, r, client, front.Refuse(client.Refusal(share.HTTPConnections)))
 				return
 			}
 		}
+		if n := fields(r.Header); n > maxFields {
+			w.Header().Set("Connection", "close")
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // do not wait for a body
+			refuse(w, r, client, front.Refuse(failure.New(http.StatusRequestHeaderFieldsTooLarge, "bad_request", "the request has %d header fields, at most %d are allowed", n, maxFields)))
+			return
+		}
 		if !client.Take(under, 1) {
-			fail(w, r, front.Refuse(client.Refusal(under)))
+			refuse(w, r, client, front.Refuse(client.Refusal(under)))
 			return
 		}
 		defer client.Give(under, 1)
 		next.ServeHTTP(w, r)
+		flush(w, r)
 	})
+}
+
+// refuse answers a request that is not in flight. Over HTTP/2 such an answer occupies memory until the client reads it, so
+// each client has its share of them, and above that loses its request without an answer.
+func refuse(w http.ResponseWriter, r *http.Request, client *share.Client, why *failure.Failure) {
+	if !client.Take(share.Refusals, 1) {
+		panic(http.ErrAbortHandler)
+	}
+	defer client.Give(share.Refusals, 1)
+	fail(w, r, why)
+	flush(w, r)
+}
+
+// flush waits over HTTP/2 until the client's windows admit the answer. Without it, small answers would wait after the
+// handler has returned, where nothing counts them.
+func flush(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 2 {
+		_ = http.NewResponseController(w).Flush() // the client may have gone
+	}
+}
+
+// maxFields bounds the fields of a head: each is a multiple of its bytes in memory.
+const maxFields = 100
+
+func fields(h http.Header) (n int) {
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
 }

@@ -239,6 +239,9 @@ func protocols() *http.Protocols {
 func http2(ping time.Duration) *http.HTTP2Config {
 	return &http.HTTP2Config{
 		MaxConcurrentStreams:          250,
+		MaxReadFrameSize:              16 << 10, // a connection keeps the largest frame that it got
+		MaxDecoderHeaderTableSize:     4 << 10,
+		MaxEncoderHeaderTableSize:     4 << 10,
 		MaxReceiveBufferPerConnection: 1 << 20,
 		MaxReceiveBufferPerStream:     64 << 10,
 		SendPingTimeout:               ping,

@@ -79,9 +79,15 @@ func files(set settings.TLS) []string {
 // protocol, which has no ALPN name. Each connection begins with the current identity.
 func (c *certificates) overHTTP() *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		NextProtos:         httpProtocols(),
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().http, nil },
+		MinVersion: tls.VersionTLS12,
+		NextProtos: httpProtocols(),
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if conn := counted(hello.Conn); conn != nil {
+				conn.guard.begin(conn.client) // the handshake's messages are no head
+				conn.guard.end()
+			}
+			return c.current.Load().http, nil
+		},
 	}
 }
 

@@ -110,6 +110,7 @@ var nouns = [resources]struct {
 	TokenStreams:     {"streams of ids", http.StatusTooManyRequests, "too_many_streams"},
 	Watches:          {"watches of health", http.StatusTooManyRequests, "too_many_streams"},
 	Memory:           {"bytes of unfinished requests", http.StatusServiceUnavailable, "overloaded"},
+	Refusals:         {"refused requests", http.StatusServiceUnavailable, "overloaded"},
 	Names:            {"names made on first use", http.StatusTooManyRequests, "too_many_names"},
 }
 

@@ -30,6 +30,7 @@ const (
 	Watches                          // watches of health
 	Memory                           // bytes of requests that wait for their rest or for EXEC, and of answers that wait for their client
 	Names                            // names that clients made; never given back
+	Refusals                         // answers to requests that were refused at once
 	resources
 )
 
@@ -39,6 +40,8 @@ const (
 	maxWatches = 1000
 	maxMetrics = 16
 	maxMemory  = 96 << 20
+	// maxRefusals is generous: a client that reads them has few at a time.
+	maxRefusals = 1000
 	// maxNames bounds names made on first use: each has metrics of its own, or keys in the store.
 	maxNames = 10_000
 
@@ -81,7 +84,7 @@ func New(l Limits) *Shares {
 func (s *Shares) Limit(l Limits) {
 	for r, limit := range [resources]int{
 		HTTPConnections: l.HTTP, RedisConnections: l.Redis, Requests: l.Requests, Probes: l.Requests,
-		Streams: maxStreams, TokenStreams: maxStreams, Watches: maxWatches, Metrics: maxMetrics, Memory: maxMemory, Names: maxNames,
+		Streams: maxStreams, TokenStreams: maxStreams, Watches: maxWatches, Metrics: maxMetrics, Memory: maxMemory, Names: maxNames, Refusals: maxRefusals,
 	} {
 		s.limits[r].Store(int64(limit))
 		s.each[r].Store(max(1, int64(limit)*int64(l.Percent)/100))

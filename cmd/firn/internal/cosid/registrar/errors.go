@@ -18,14 +18,21 @@ var (
 	ErrClock = errors.New("clocks differ")
 )
 
-// An OverflowError reports that all machine numbers of a namespace are in use.
+// An OverflowError reports that no machine number is left for an instance.
 type OverflowError struct {
 	Namespace, Instance string
 	Total               int // how many numbers there are for this instance
 	Own                 int // the number that the instance has, if that is not below Total; else -1
+
+	// Crowded means that numbers are left, but the names of Total instances hash to the record of this one, which is full.
+	Crowded bool
 }
 
 func (e *OverflowError) Error() string {
+	if e.Crowded {
+		return fmt.Sprintf("no machine number for instance %q of %q: its record is full of %d other instances; return the numbers of instances that are gone, or use another instance name",
+			e.Instance, e.Namespace, e.Total)
+	}
 	if e.Own >= 0 {
 		return fmt.Sprintf("instance %q of %q has machine number %d, which is not below %d: ask for more machine bits, or return the number first",
 			e.Instance, e.Namespace, e.Own, e.Total)
