@@ -30,7 +30,7 @@ type attack struct {
 	run          func(ctx context.Context, v *target)
 }
 
-var attacks = []attack{
+var attacks = append(framedAttacks, []attack{
 	{"no attack", declared, func(context.Context, *target) {}}, // to compare: a busy machine delays others by itself
 	{"MULTI without EXEC", declared, func(ctx context.Context, v *target) {
 		// Commands of many small arguments cost the most memory for their bytes.
@@ -64,7 +64,7 @@ var attacks = []attack{
 		})
 	}},
 	{"HTTP requests without a pause", declared, func(ctx context.Context, v *target) {
-		v.flood(ctx, v.http, 500, "GET /v1/ids/orders?count=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
+		v.flood(ctx, v.http, 500, "GET /v1/ids/uid?count=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	}},
 	{"metrics without a pause", declared, func(ctx context.Context, v *target) {
 		v.flood(ctx, v.http, 500, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -81,7 +81,7 @@ var attacks = []attack{
 		v.hold(ctx, v.resp, 12_000, 100, func(c *conn) { _, _ = io.WriteString(c, strings.Repeat("FIRN.NEXT uid COUNT 1000\r\n", 400)) })
 	}},
 	{"Redis commands without a pause", declared, func(ctx context.Context, v *target) {
-		v.flood(ctx, v.resp, 500, strings.Repeat("INCR orders\r\n", 100))
+		v.flood(ctx, v.resp, 500, strings.Repeat("INCR users\r\n", 100))
 	}},
 	{"connections opened and closed", declared, func(ctx context.Context, v *target) {
 		var group sync.WaitGroup
@@ -116,7 +116,7 @@ var attacks = []attack{
 		})
 	}},
 	{"streams without a pause", declared, func(ctx context.Context, v *target) {
-		v.streams(ctx, 20, 250, func(ctx context.Context, c *http.Client) error { return v.stream(ctx, c, "orders", 100_000, 0) })
+		v.streams(ctx, 20, 250, func(ctx context.Context, c *http.Client) error { return v.stream(ctx, c, "uid", 1000, 0) })
 	}},
 	{"HTTP/2 requests whose bodies never end", declared, func(ctx context.Context, v *target) {
 		v.streams(ctx, 60, 250, func(ctx context.Context, c *http.Client) error {
@@ -154,7 +154,7 @@ var attacks = []attack{
 			return fmt.Sprintf("/machines/hostile%d?instanceId=i&stable=true&machineBit=10&safeGuardDuration=PT5M", i)
 		})
 	}},
-}
+}...)
 
 // hold opens up to most connections with a number of openers, lets each begin, and keeps them all. It opens another for
 // each that the server closes.

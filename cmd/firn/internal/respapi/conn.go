@@ -182,6 +182,7 @@ func (c *conn) finishAny() {
 
 // received answers the commands in n more bytes, and reports whether to go on.
 func (c *conn) received(n int) bool {
+	c.peer.Turn()
 	start := time.Now()
 	c.place.Busy()
 	c.unkeep()
@@ -287,6 +288,7 @@ func (c *conn) flush() bool {
 	if err == nil {
 		_, err = c.net.Write(b)
 	}
+	c.peer.Turn()
 	if err != nil {
 		c.end(err)
 	}

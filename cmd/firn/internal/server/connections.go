@@ -28,6 +28,9 @@ const (
 	// samples is how many connections are compared to find an old one. The oldest of all would need a list in the order of
 	// use, and so a lock for every request. Redis chooses keys to evict in the same way.
 	samples = 16
+	// inBuffer and outBuffer are how many bytes of a connection wait in the kernel for the server and for the client. Linux
+	// doubles them for its own data. With less than two segments of the loopback interface, answers would wait for delayed acknowledgements.
+	inBuffer, outBuffer = 128 << 10, 128 << 10
 	// spares is how many connections above the limit are served, one request each, and only for probes.
 	spares = 32
 )
@@ -40,14 +43,15 @@ const (
 // must not have the server restarted. The newest closes the oldest of them.
 type connectionLimit struct {
 	net.Listener
-	name     string
-	resource share.Resource
-	shares   func() *share.Shares
-	refusal  []byte // in the listener's protocol; empty where that begins with a handshake
-	spare    bool
-	log      *slog.Logger
-	refused  prometheus.Counter
-	began    time.Time
+	name      string
+	resource  share.Resource
+	shares    func() *share.Shares
+	refusal   []byte // in the listener's protocol; empty where that begins with a handshake
+	spare     bool
+	encrypted bool
+	log       *slog.Logger
+	refused   prometheus.Counter
+	began     time.Time
 
 	lastWarned atomic.Int64 // Unix nanoseconds
 
@@ -77,9 +81,8 @@ func (l *connectionLimit) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &countedConn{Conn: inner, of: l, client: l.shares().Client(inner.RemoteAddr().String())}
-		if l.resource == share.HTTPConnections {
-			c.guard = new(guard)
-		}
+		bufferLittle(inner)
+		c.guard = newGuard(l.resource == share.HTTPConnections, l.encrypted)
 		c.Idle(time.Now())
 		if c.client.Take(l.resource, 1) || l.evict(c.client) && c.client.Take(l.resource, 1) {
 			l.add(c)
@@ -91,6 +94,15 @@ func (l *connectionLimit) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		l.refuse(c)
+	}
+}
+
+// bufferLittle bounds the memory that the kernel uses for a connection, which a container's limit includes. By itself it
+// allows megabytes to a client that has once read fast.
+func bufferLittle(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(inBuffer)   // they fail only
+		_ = tcp.SetWriteBuffer(outBuffer) // if the client has gone
 	}
 }
 
@@ -231,23 +243,28 @@ type countedConn struct {
 	place  int          // in connections; guarded by of.mu
 	idle   atomic.Int64 // since when no request is under way, as of.at; 0: one is
 	closed atomic.Bool
-	guard  *guard // of HTTP; the Redis protocol charges what it reads itself
+	guard  *guard
 }
 
 // Read returns what the client has sent, unless its address has its share of memory.
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 && c.guard != nil && !c.guard.came(b[:n], c.client) {
-		return 0, errHead
+	if n > 0 && c.of.spare {
+		c.client.Turn()
+	}
+	if n > 0 && !c.guard.admit(b[:n], c.client) {
+		c.of.warn(c)
+		return 0, errShare
 	}
 	return n, err
 }
 
 func (c *countedConn) Write(b []byte) (int, error) {
-	if c.guard != nil {
-		c.guard.writing.Lock()
-		defer c.guard.writing.Unlock()
+	if c.of.spare {
+		c.client.Turn()
 	}
+	c.guard.writing.Lock()
+	defer c.guard.writing.Unlock()
 	return c.Conn.Write(b)
 }
 
@@ -269,9 +286,7 @@ func (c *countedConn) Close() error {
 	err := c.Conn.Close()
 	if c.closed.CompareAndSwap(false, true) {
 		c.of.remove(c)
-		if c.guard != nil {
-			c.guard.begin(c.client)
-		}
+		c.guard.end(c.client)
 		if !c.spare {
 			c.client.Give(c.of.resource, 1)
 		}
@@ -312,13 +327,10 @@ func connState(nc net.Conn, state http.ConnState) {
 	case c == nil:
 	case state == http.StateActive:
 		c.Busy()
-		c.guard.begin(c.client)
-		if encrypted, ok := nc.(*tls.Conn); ok && encrypted.ConnectionState().NegotiatedProtocol == "h2" {
-			c.guard.http2.Store(true)
-		}
+		c.guard.enter(request, c.client)
 	case state == http.StateIdle:
 		c.Idle(time.Now())
-		c.guard.end()
+		c.guard.enter(head, c.client)
 	}
 }
 
@@ -330,7 +342,7 @@ func (s *Server) bound(listener net.Listener, name string, of share.Resource, re
 		refusal = nil
 	}
 	l := &connectionLimit{
-		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of == share.HTTPConnections,
+		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of == share.HTTPConnections, encrypted: s.certificates != nil,
 		log: s.log, refused: s.metrics.refused.WithLabelValues(name), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
 	}
 	s.metrics.connections.add(name, l.connections)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -9,65 +10,131 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
-const (
-	// freeHead is how many bytes of the head of a request cost nothing.
-	freeHead = 512
-	// headCost is how many bytes of memory a byte of a head may become: a field of four bytes is a key, a slice and a string.
-	headCost = 40
-)
-
-// A guard bounds the memory that the bytes of an HTTP connection occupy before a handler sees a request: the fields of
-// unfinished heads, and HTTP/2's own answers, to PINGs for example, that the client does not read.
+// A guard bounds the memory that the bytes of a connection occupy before Firn sees a request: messages of an unfinished TLS
+// handshake, the fields of an unfinished head, and HTTP/2's own answers, to PINGs for example, that the client does not
+// read. The libraries bound these for each connection, but one address has thousands.
 type guard struct {
-	head    atomic.Int64 // bytes since the latest request ended; negative during a request
-	charged atomic.Int64 // bytes of memory
-	http2   atomic.Bool
-	writing sync.Mutex // held during a write
+	first   int32 // phase after the handshake
+	phase   atomic.Int32
+	came    atomic.Int64 // bytes in this phase
+	charged atomic.Int64 // bytes of memory for them
+	http2   atomic.Bool  // the connection has one of the client's places for HTTP/2
+	writing sync.Mutex   // held during a write
 }
 
-// errHead ends a connection whose address has its share of memory in unfinished heads.
-var errHead net.Error = headError{}
+// The phases of a connection.
+const (
+	handshake = iota
+	head      // of a request over HTTP/1, or the silence before it
+	request   // is under way, or the protocol charges what it reads itself
+	frames    // of HTTP/2, which bounds heads itself
+)
 
-type headError struct{}
+// costs say how many bytes of a phase cost nothing, and how many bytes of memory each further one may become. In a head, a
+// field of four bytes is a key, a slice and a string.
+var costs = [...]struct{ free, each int64 }{handshake: {4 << 10, 2}, head: {512, 40}}
 
-func (headError) Error() string   { return "the address has its share of memory in unfinished requests" }
-func (headError) Timeout() bool   { return false }
-func (headError) Temporary() bool { return false }
+// errShare ends a connection whose address has its share of memory in unfinished requests, or of HTTP/2 connections.
+var errShare net.Error = shareError{}
 
-// came charges bytes that were read. It reports whether the client may have them.
-func (g *guard) came(b []byte, client *share.Client) bool {
-	if g.http2.Load() {
+type shareError struct{}
+
+func (shareError) Error() string {
+	return "the address has its share of unfinished requests or of HTTP/2 connections"
+}
+func (shareError) Timeout() bool   { return false }
+func (shareError) Temporary() bool { return false }
+
+func newGuard(http, encrypted bool) *guard {
+	g := &guard{first: request}
+	if http {
+		g.first = head
+	}
+	if !encrypted {
+		g.phase.Store(g.first)
+	}
+	return g
+}
+
+// admit charges bytes that were read. It reports whether the client may have them.
+func (g *guard) admit(b []byte, client *share.Client) bool {
+	switch phase := g.phase.Load(); phase {
+	case request:
+		return true
+	case frames:
 		// Who does not read our answers gets no more of them.
 		g.writing.Lock()
 		g.writing.Unlock() //nolint:staticcheck // it only waits
 		return true
-	}
-	before := g.head.Load()
-	if before < 0 {
+	default:
+		if phase == head && g.came.Load() == 0 && bytes.HasPrefix(b, []byte("PRI ")) {
+			return g.upgrade(client)
+		}
+		cost := costs[phase]
+		now := g.came.Add(int64(len(b)))
+		memory := (now - max(now-int64(len(b)), cost.free)) * cost.each
+		if memory <= 0 {
+			return true
+		}
+		if !client.Take(share.Memory, int(memory)) {
+			return false
+		}
+		g.charged.Add(memory)
 		return true
 	}
-	if before == 0 && bytes.HasPrefix(b, []byte("PRI ")) {
-		g.http2.Store(true) // it bounds heads itself
-		return true
-	}
-	over := g.head.Add(int64(len(b))) - max(before, freeHead)
-	if over <= 0 {
-		return true
-	}
-	if !client.Take(share.Memory, int(over)*headCost) {
+}
+
+// upgrade makes it a connection of HTTP/2, if the client may have one more.
+func (g *guard) upgrade(client *share.Client) bool {
+	if !client.Take(share.HTTP2Connections, 1) {
 		return false
 	}
-	g.charged.Add(over * headCost)
+	g.http2.Store(true)
+	g.enter(frames, client)
 	return true
 }
 
-// begin ends the charge for a head: its request has begun, or the connection has ended.
-func (g *guard) begin(client *share.Client) {
-	g.head.Store(-1)
+// enter begins a phase, and ends the charge of the one before. HTTP/2 lasts.
+func (g *guard) enter(phase int32, client *share.Client) {
+	if g.phase.Load() == frames {
+		return
+	}
+	g.came.Store(0)
+	g.phase.Store(phase)
 	if n := g.charged.Swap(0); n > 0 {
 		client.Give(share.Memory, int(n))
 	}
 }
 
-// end expects the head of the next request.
-func (g *guard) end() { g.head.Store(0) }
+// end gives back what a closed connection has.
+func (g *guard) end(client *share.Client) {
+	g.enter(request, client)
+	if g.http2.Swap(false) {
+		client.Give(share.HTTP2Connections, 1)
+	}
+}
+
+// forConnection returns the TLS configuration for a connection: the phase of the handshake ends with it, and it has HTTP/2 only
+// if the client may have one more such connection.
+func forConnection(config *tls.Config, hello *tls.ClientHelloInfo) *tls.Config {
+	c := counted(hello.Conn)
+	if c == nil {
+		return config
+	}
+	config = config.Clone()
+	if len(config.NextProtos) > 0 && c.client.Full(share.HTTP2Connections) {
+		config.NextProtos = []string{"http/1.1"}
+	}
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		switch {
+		case state.NegotiatedProtocol == "h2":
+			if !c.guard.upgrade(c.client) {
+				return errShare
+			}
+		default:
+			c.guard.enter(c.guard.first, c.client)
+		}
+		return nil
+	}
+	return config
+}

@@ -242,7 +242,7 @@ func http2(ping time.Duration) *http.HTTP2Config {
 		MaxReadFrameSize:              16 << 10, // a connection keeps the largest frame that it got
 		MaxDecoderHeaderTableSize:     4 << 10,
 		MaxEncoderHeaderTableSize:     4 << 10,
-		MaxReceiveBufferPerConnection: 1 << 20,
+		MaxReceiveBufferPerConnection: 64 << 10, // of bodies that no handler reads yet
 		MaxReceiveBufferPerStream:     64 << 10,
 		SendPingTimeout:               ping,
 		PingTimeout:                   ping,

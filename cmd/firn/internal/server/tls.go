@@ -82,19 +82,17 @@ func (c *certificates) overHTTP() *tls.Config {
 		MinVersion: tls.VersionTLS12,
 		NextProtos: httpProtocols(),
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if conn := counted(hello.Conn); conn != nil {
-				conn.guard.begin(conn.client) // the handshake's messages are no head
-				conn.guard.end()
-			}
-			return c.current.Load().http, nil
+			return forConnection(c.current.Load().http, hello), nil
 		},
 	}
 }
 
 func (c *certificates) overRedis() *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().redis, nil },
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			return forConnection(c.current.Load().redis, hello), nil
+		},
 	}
 }
 

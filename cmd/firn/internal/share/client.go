@@ -4,7 +4,9 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +25,22 @@ type Client struct {
 	ids     *semaphore.Weighted
 	eachIDs int64 // the size of ids
 	waiting atomic.Int64
+	turn    sync.Mutex
+}
+
+// crowd is how many connections and requests a client may have before they take turns.
+const crowd = 16
+
+// Turn lets others run before the client's next work, if the client has much of it. Its connections and requests enter one
+// after the other, each after what is ready to run has run. So a client that keeps all processors busy delays others by a few
+// requests, however many it sends on however many connections, and loses little while it is alone.
+func (c *Client) Turn() {
+	if c == nil || c.held[HTTPConnections].Load()+c.held[Requests].Load()+c.held[Probes].Load()+c.held[RedisConnections].Load() <= crowd {
+		return
+	}
+	c.turn.Lock()
+	runtime.Gosched()
+	c.turn.Unlock()
 }
 
 // Leave ends a use of the client. What it has taken it must still give back.
@@ -102,6 +120,7 @@ var nouns = [resources]struct {
 	code   string
 }{
 	HTTPConnections:  {"connections", http.StatusServiceUnavailable, "too_many_connections"},
+	HTTP2Connections: {"connections of HTTP/2", http.StatusServiceUnavailable, "too_many_connections"},
 	RedisConnections: {"connections", http.StatusServiceUnavailable, "too_many_connections"},
 	Requests:         {"requests in flight", http.StatusServiceUnavailable, "overloaded"},
 	Probes:           {"requests for health in flight", http.StatusServiceUnavailable, "overloaded"},

@@ -21,6 +21,7 @@ type Resource uint8
 // The resources.
 const (
 	HTTPConnections  Resource = iota // connections of the HTTP listener
+	HTTP2Connections                 // those of them that speak HTTP/2, which occupy more memory
 	RedisConnections                 // connections of the listener of the Redis protocol
 	Requests                         // HTTP requests in flight
 	Probes                           // the same of health
@@ -40,6 +41,9 @@ const (
 	maxWatches = 1000
 	maxMetrics = 16
 	maxMemory  = 96 << 20
+	// http2Part is the part of the connections that may speak HTTP/2.
+	http2Part  = 10
+	leastHTTP2 = 100
 	// maxRefusals is generous: a client that reads them has few at a time.
 	maxRefusals = 1000
 	// maxNames bounds names made on first use: each has metrics of its own, or keys in the store.
@@ -83,7 +87,7 @@ func New(l Limits) *Shares {
 // Limit replaces the limits. Clients keep what they have.
 func (s *Shares) Limit(l Limits) {
 	for r, limit := range [resources]int{
-		HTTPConnections: l.HTTP, RedisConnections: l.Redis, Requests: l.Requests, Probes: l.Requests,
+		HTTPConnections: l.HTTP, HTTP2Connections: min(l.HTTP, max(l.HTTP/http2Part, leastHTTP2)), RedisConnections: l.Redis, Requests: l.Requests, Probes: l.Requests,
 		Streams: maxStreams, TokenStreams: maxStreams, Watches: maxWatches, Metrics: maxMetrics, Memory: maxMemory, Names: maxNames, Refusals: maxRefusals,
 	} {
 		s.limits[r].Store(int64(limit))
