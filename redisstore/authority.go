@@ -90,10 +90,7 @@ func askSentinels(ctx context.Context, url *redis.UniversalOptions, run string, 
 // askSentinel asks one Sentinel. It objects if it names another primary, or knows more than n replicas,
 // gone or not. It doubts if it does not answer, or does not reach enough others.
 func askSentinel(ctx context.Context, url *redis.UniversalOptions, addr, run string, n int) (objection, doubt error) {
-	options := url.Simple()
-	options.Addr, options.DB = addr, 0
-	options.Username, options.Password = url.SentinelUsername, url.SentinelPassword
-	c := redis.NewSentinelClient(options)
+	c := redis.NewSentinelClient(sentinelOptions(url, addr))
 	defer func() { _ = c.Close() }()
 	parts, err := c.GetMasterAddrByName(ctx, url.MasterName).Result()
 	if err == nil && len(parts) != 2 {
@@ -102,7 +99,7 @@ func askSentinel(ctx context.Context, url *redis.UniversalOptions, addr, run str
 	if err != nil {
 		return nil, fmt.Errorf("%w: no Sentinel answers: %s: %w", store.ErrUnavailable, addr, err)
 	}
-	options = url.Simple()
+	options := url.Simple()
 	options.Addr = net.JoinHostPort(parts[0], parts[1])
 	named := redis.NewClient(options)
 	defer func() { _ = named.Close() }()

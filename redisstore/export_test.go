@@ -60,5 +60,5 @@ func OpenThrough(ctx context.Context, url string, lookup lookups, connect connec
 		return nil, errors.New("the client dials by itself")
 	}
 	options.Dialer = (&dial.Dialer{TLS: options.TLSConfig, Lookup: lookup, Connect: connect}).Dial
-	return New(ctx, redis.NewUniversalClient(options), cfg)
+	return New(ctx, clientOf(options), cfg)
 }

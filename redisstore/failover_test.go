@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -553,5 +554,52 @@ func TestAStoreFollowsAnAddressThatLeadsToAnotherServer(t *testing.T) {
 			unconfirmed(t, s, "on the former primary", "0 of 1")
 		}
 		confirmed(t, s, "on the present primary")
+	}
+}
+
+// A Sentinel that is cut off answers, and names the former primary for as long as that lasts.
+func TestASentinelThatKnowsNoFailoverIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, _ := withReplicas(t, 1)
+	watchers, url := sentinels(t, p.Addr(), 3, 2, 1)
+	confirmed(t, open(t, url), "together")
+	p.Kill()
+	watcher := redis.NewSentinelClient(&redis.Options{Addr: watchers[2].Addr()})
+	defer watcher.Close()
+	await(t, "the failover", func() bool {
+		at, err := watcher.GetMasterAddrByName(ctx, "main").Result()
+		return err == nil && at[1] != strconv.Itoa(p.Port())
+	})
+	behind := raw(t, watchers[0].Addr())
+	for _, command := range [][]any{{"sentinel", "remove", "main"}, {"sentinel", "monitor", "main", "127.0.0.1", p.Port(), 2}} {
+		if err := behind.Do(ctx, command...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		unconfirmed(t, open(t, url), "on the new primary", "0 of 1 replicas")
+	}
+}
+
+// The client's map of the cluster is a minute old, and the server that has the set is lost.
+func TestAClusterThatHasFailedOverIsFoundSoon(t *testing.T) {
+	t.Parallel()
+	addrs, all := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
+	replica := joined(t, owner, other, 1)
+	confirmed(t, s, "with a replica")
+	all[0].Kill()
+	if err := raw(t, replica.Addr()).Do(context.Background(), "cluster", "failover", "takeover").Err(); err != nil {
+		t.Fatal(err)
+	}
+	lost := time.Now()
+	await(t, "the new primary", func() bool {
+		_, err := s.Get(context.Background(), "with a replica")
+		return err == nil || errors.Is(err, store.ErrNotFound)
+	})
+	if took := time.Since(lost); took > 10*time.Second {
+		t.Errorf("after %v: newcomers wait 12s for holders", took)
 	}
 }

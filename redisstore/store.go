@@ -78,7 +78,10 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 	}
 	kinds := classify
 	if s.cluster != nil {
-		kinds = classifyInCluster
+		kinds = func(err error) (hint string, kind error) {
+			s.cluster.ReloadState(ctx) // in the background: the client itself does not after connections that fail
+			return classifyInCluster(err)
+		}
 	}
 	s.calls = backend.NewCalls("redisstore", backend.NewLanes(connections), kinds)
 	return backend.Do(ctx, s.calls, "open", cfg.Key, func(ctx context.Context) (*Store, error) {

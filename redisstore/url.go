@@ -42,7 +42,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 		return nil, fmt.Errorf("redisstore: %w: %w", store.ErrRefused, err)
 	}
 	quiet()
-	client := redis.NewUniversalClient(options)
+	client := clientOf(options)
 	s, err := New(ctx, client, cfg)
 	if err != nil && options.TLSConfig != nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w (if it does not speak TLS, use redis:// instead of rediss://)", err)
@@ -54,6 +54,13 @@ func Open(ctx context.Context, text string) (*Store, error) {
 		s.sentinels = options
 	}
 	return s, nil
+}
+
+func clientOf(options *redis.UniversalOptions) redis.UniversalClient {
+	if options.MasterName != "" {
+		return throughSentinels(options)
+	}
+	return redis.NewUniversalClient(options)
 }
 
 // quiet keeps go-redis from writing to standard error, for the whole program. Its calls return their
