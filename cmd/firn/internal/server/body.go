@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -21,7 +22,9 @@ const maxDiscard = 1 << 20
 //
 // It also refuses Range. HTTP lets a server ignore it, but a client that resumes an interrupted
 // download, as wget does by itself, then joins two answers, often in the middle of an id.
-func bounded(front *issuing.Front, next http.Handler) http.Handler {
+//
+// TakesForm reports which requests have parameters in their body.
+func bounded(front *issuing.Front, takesForm func(*http.Request) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if r.ContentLength != 0 {
@@ -36,7 +39,7 @@ func bounded(front *issuing.Front, next http.Handler) http.Handler {
 		case r.Header["Range"] != nil:
 			err = failure.BadRequest("bad_request", "Range is not supported: each request issues new ids, so an interrupted download cannot be resumed; request it again, without Range")
 		case r.ContentLength != 0:
-			err = admit(w, r, int64(front.Limits().Body))
+			err = admit(w, r, int64(front.Limits().Body), takesForm(r))
 		}
 		if err != nil {
 			httpapi.Fail(w, front.Refuse(err))
@@ -49,20 +52,25 @@ func bounded(front *issuing.Front, next http.Handler) http.Handler {
 // admit returns an error if the body of a request is longer than the limit. A body without
 // a Content-Length must be read up to the limit to know that. Over HTTP/2 every body is
 // read: an answer before the end of the body resets the stream, and common clients then
-// drop the answer. The only body that a handler uses is a form, so admit parses it into the
-// request first. The read timeout bounds all of this.
-func admit(w http.ResponseWriter, r *http.Request, limit int64) error {
+// drop the answer. The only body that a handler uses is a form, which admit keeps as it came.
+// The read timeout bounds all of this.
+func admit(w http.ResponseWriter, r *http.Request, limit int64, form bool) error {
 	whole := r.Body
 	if r.ContentLength > limit {
 		return tooLong(w, r, whole, failure.New(http.StatusRequestEntityTooLarge, "body_too_large",
 			"a request of %d bytes is above the limit of %d (limits.body)", r.ContentLength, limit))
 	}
 	r.Body = http.MaxBytesReader(w, whole, limit)
-	if r.ContentLength > 0 && r.ProtoMajor < 2 {
+	if r.ContentLength > 0 && r.ProtoMajor < 2 && !form {
 		return nil
 	}
-	_ = r.ParseForm() // other content is ignored; the next line finds read errors too
-	_, err := io.Copy(io.Discard, r.Body)
+	kept := io.Discard
+	if form {
+		text := new(bytes.Buffer)
+		kept = text
+		defer func() { r.Body = io.NopCloser(text) }()
+	}
+	_, err := io.Copy(kept, r.Body)
 	var long *http.MaxBytesError
 	var full *failure.Failure
 	switch {

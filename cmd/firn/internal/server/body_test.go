@@ -3,8 +3,10 @@ package server_test
 import (
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -179,6 +181,37 @@ func TestAnAnswerIsCompleteAndForOneCaller(t *testing.T) {
 			if kept := answer.Header.Get("Cache-Control"); kept != "private, no-store" {
 				t.Errorf("%s of %q may be kept: %q", path, part, kept)
 			}
+		}
+	}
+}
+
+// A map of thousands of short keys occupies a hundred times the memory of their text.
+func TestAFormCostsAboutItsLength(t *testing.T) {
+	v := serve(t, "namespaces: {orders: {}, items: {kind: segment}}\n")
+	form := strings.Repeat("a&", 4000) + "bizType=items&batchSize=2&"
+	for i := range 3000 {
+		form += fmt.Sprintf("%x=&", i)
+	}
+	client := overHTTP2(t)
+	for path, want := range map[string]string{"/v1/ids/orders": `"ids"`, "/tinyid/id/nextIdSimple": ","} {
+		least := uint64(math.MaxUint64)
+		for range 10 { // others allocate meanwhile
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			answer, err := client.Post("http://"+v.addr+path, "application/x-www-form-urlencoded", strings.NewReader(form)) //nolint:noctx // ends with the server
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			runtime.ReadMemStats(&after)
+			if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(said), want) {
+				t.Fatalf("%s: %d %s, %v", path, answer.StatusCode, said, err)
+			}
+			least = min(least, after.TotalAlloc-before.TotalAlloc)
+		}
+		if limit := uint64(20 * len(form)); least > limit {
+			t.Errorf("%s: a form of %d bytes takes %d bytes of memory, want at most %d", path, len(form), least, limit)
 		}
 	}
 }

@@ -4,10 +4,7 @@ package tinyidapi
 
 import (
 	"log/slog"
-	"math"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -72,7 +69,7 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 // gateway with a path, and the original server may have any context path.
 func (a *API) Prefixed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked, ok := a.requests[lastTwo(strings.TrimSuffix(r.URL.Path, "/"))]; ok {
+		if asked, ok := a.at(r.URL.Path); ok {
 			a.serve(w, r, asked)
 			return
 		}
@@ -82,6 +79,12 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// at returns the request of a path.
+func (a *API) at(path string) (asked request, ok bool) {
+	asked, ok = a.requests[lastTwo(strings.TrimSuffix(path, "/"))]
+	return asked, ok
 }
 
 // lastTwo returns the last two parts of a path, such as /id/nextId, or "" if there are fewer.
@@ -145,39 +148,6 @@ func (a *API) recycle(made *answer) {
 	if cap(made.body) <= maxKept {
 		a.answers.Put(made)
 	}
-}
-
-// parameters are the parameters of a request.
-type parameters struct {
-	bizType, token string
-	count          int // the answer has no ids if it is 0 or less
-}
-
-// parse reads the parameters from the query or a form.
-func (a *API) parse(r *http.Request, asked request) (parameters, error) {
-	query := r.URL.Query()
-	if r.ContentLength != 0 {
-		_ = r.ParseForm() // like TinyId, ignore the unreadable parts of a form
-	}
-	p := parameters{bizType: first(query, r.PostForm, "bizType"), token: first(query, r.PostForm, "token"), count: 1}
-	text := strings.TrimSpace(first(query, r.PostForm, "batchSize"))
-	if !asked.ids || text == "" {
-		return p, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil {
-		return p, failure.BadRequest("bad_count", "batchSize %q is not a number from %d to %d", text, math.MinInt32, math.MaxInt32)
-	}
-	p.count = min(int(n), a.front.Limits().Batch)
-	return p, nil
-}
-
-// first returns the first value of a key.
-func first(query, form url.Values, key string) string {
-	if query.Has(key) {
-		return query.Get(key)
-	}
-	return form.Get(key)
 }
 
 // caller returns the caller with the token; without a token, the caller as for Firn's own API.
