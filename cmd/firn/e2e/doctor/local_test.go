@@ -62,6 +62,7 @@ func init() {
 	cases["configuration"] = func(d *doctor) {
 		url := "file:" + filepath.Join(d.TempDir(), "firn")
 		d.firn("store", "make", url)
+		d.finds("good", "access", "callers on this machine may do everything", "--store", url, "--config", d.file("namespaces: {orders: {}}"))
 		d.finds("doubtful", "access", "requests from other machines", "--store", url, "--config", d.file("listen: {http: 0.0.0.0:7070}"))
 		const token = `tokens: [{name: shop, sha256: "9ba7e8c4e004487a8ee04d50850cd9c8b54623cf7dee8c10fd9c4543f8fea87e", namespaces: [order]}]`
 		config := d.file("listen: {http: 0.0.0.0:7070}\nnamespaces: {orders: {kind: segment}}\n" + token)

@@ -90,7 +90,9 @@ It exits with status 1 when something is bad.`,
 				}
 				findings = append(findings, found...)
 			}
-			findings = append(findings, cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP)...)
+			if configFile != "" {
+				findings = append(findings, cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP)...)
+			}
 			return showFindings(cmd.OutOrStdout(), flags.store, findings, asJSON)
 		},
 	}

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/store"
 )
 
 // guarded serves metrics to administrators, or to everyone if so configured.
@@ -18,7 +21,7 @@ func guarded(reader issuing.Reader, next http.Handler) http.Handler {
 	})
 }
 
-// warnDoubtful logs what is doubtful about the configuration in force, once the server serves.
+// warnDoubtful logs what is doubtful about the configuration in force, or worth knowing, once the server serves.
 func (s *Server) warnDoubtful() {
 	listeners := s.addresses.Load()
 	if listeners == nil {
@@ -27,6 +30,10 @@ func (s *Server) warnDoubtful() {
 	cfg := s.settings()
 	s.warnDescriptors(cfg)
 	for _, f := range cfg.Examine(*listeners...) {
-		s.log.Warn(f.Says, "advice", f.Advice)
+		level := slog.LevelWarn
+		if f.Verdict == store.Good {
+			level = slog.LevelInfo
+		}
+		s.log.Log(context.Background(), level, f.Says, "advice", f.Advice)
 	}
 }

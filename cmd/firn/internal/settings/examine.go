@@ -11,9 +11,17 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Examine returns what is doubtful about a checked configuration, for a server that listens on these addresses.
+// Examine returns what is doubtful about a checked configuration, or worth knowing, for a server that listens on these
+// addresses.
 func (c Config) Examine(listeners ...string) []store.Finding {
 	found := c.examineNames()
+	if len(c.Tokens)+len(c.Anonymous) == 0 {
+		found = append(found, store.Finding{
+			Subject: "access", Verdict: store.Good,
+			Says:   "callers on this machine may do everything, also unveil ids and read pools and metrics: the configuration has neither tokens nor anonymous",
+			Advice: "behind a proxy on this machine make tokens with firn token: if it adds no X-Forwarded-For or similar header, everyone behind it looks like a caller on this machine",
+		})
+	}
 	secrets := slices.ContainsFunc(c.Tokens, func(t Token) bool { return t.SHA256 != "" })
 	for _, at := range listeners {
 		switch {
