@@ -226,7 +226,11 @@ func explain(out io.Writer, text string, l firn.Layout, r decode.Result) {
 	if r.Encoding != firn.Decimal.String() {
 		line("id", "%d", r.ID)
 	}
-	line("time", "%s", r.Time.Format("2006-01-02T15:04:05.999999999Z07:00"))
+	if r.Note != "" {
+		line("note", "%s", r.Note)
+	} else {
+		line("time", "%s", r.Time.Format("2006-01-02T15:04:05.999999999Z07:00"))
+	}
 	line("tick", "%d (ticks of %v since %s)", r.Tick, l.Unit(), l.Epoch().Format(time.RFC3339Nano))
 	for _, f := range fields(l, r) {
 		if f.value != "" {

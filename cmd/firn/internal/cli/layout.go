@@ -26,7 +26,8 @@ type layoutInfo struct {
 	Epoch        time.Time `json:"epoch"`
 	Order        string    `json:"order"`
 	First        time.Time `json:"first"`
-	Last         time.Time `json:"last"`
+	Last         time.Time `json:"last,omitzero"` // see [decode.Shown]
+	Note         string    `json:"note,omitempty"`
 	RanOut       bool      `json:"ran_out"`
 	NotBegun     bool      `json:"not_begun"`
 	Datacenters  uint64    `json:"datacenters"`
@@ -127,9 +128,13 @@ func inform(l firn.Layout, now time.Time) layoutInfo {
 	if l.Config().SequenceFirst {
 		order = "sequence-worker"
 	}
+	last, note := decode.Shown(l.Time(l.MaxTick()))
+	if note != "" {
+		note = "the last " + strings.TrimPrefix(note, "the ")
+	}
 	return layoutInfo{
 		Name: l.Name(), Layout: l.String(), Bits: l.Bits(), Unit: l.Unit().String(), Epoch: l.Epoch(),
-		Order: order, First: l.Epoch(), Last: l.Time(l.MaxTick()),
+		Order: order, First: l.Epoch(), Last: last, Note: note,
 		RanOut: !now.Before(l.End()), NotBegun: now.Before(l.Epoch()),
 		Datacenters: uint64(l.MaxDatacenter()) + 1, Workers: uint64(l.MaxWorker()) + 1,
 		IDsPerTick: uint64(l.MaxSequence()) + 1, IDsPerSecond: idsPerSecond(l), MaxID: l.MaxID(),
@@ -229,7 +234,11 @@ func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
 			l.Epoch().Format(time.RFC3339Nano))
 	}
 	line("first", "%s", l.Epoch().Format(time.RFC3339Nano))
-	line("last", "%s  (%s)", l.Time(l.MaxTick()).Format(time.RFC3339Nano), age(l))
+	last := tooLate
+	if info.Note == "" {
+		last = info.Last.Format(time.RFC3339Nano)
+	}
+	line("last", "%s  (%s)", last, age(l))
 	line("unit", "%v", l.Unit())
 	if l.Config().DatacenterBits > 0 {
 		line("datacenters", "%s", thousands(l.MaxDatacenter()+1))
@@ -250,17 +259,14 @@ func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
 
 // age returns how long a layout lasts.
 func age(l firn.Layout) string {
-	years := l.Time(l.MaxTick()).Sub(l.Epoch()).Hours() / 24 / 365.2425
-	if years > 290 { // a Duration cannot hold more
-		years = float64(l.Time(l.MaxTick()).Unix()-l.Epoch().Unix()) / 86400 / 365.2425
-	}
+	years := float64(l.MaxTick()) * l.Unit().Hours() / 24 / 365.2425
 	switch {
 	case years < 2:
 		return fmt.Sprintf("%.1f days", years*365.2425)
 	case years < 100:
 		return fmt.Sprintf("%.1f years", years)
 	}
-	return fmt.Sprintf("%.0f years", years)
+	return grouped(fmt.Sprintf("%.0f", years)) + " years"
 }
 
 // thousands writes a count for people.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
@@ -107,8 +108,14 @@ func withStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc)
 // seconds is RFC 3339 in UTC to the second.
 const seconds = "2006-01-02T15:04:05Z"
 
+// tooLate stands for a time that has no text, see [decode.Shown].
+const tooLate = "after the year 9999"
+
 // freeAt writes when a slot is free: the next whole second, since it is not before.
 func freeAt(t time.Time) string {
+	if shown, note := decode.Shown(t); note != "" || shown.IsZero() {
+		return tooLate
+	}
 	return t.UTC().Add(time.Second - 1).Format(seconds)
 }
 
@@ -127,7 +134,11 @@ func showSlots(out io.Writer, p issuing.Pool) error {
 			worker = fmt.Sprintf("%d/%d", s.Datacenter, s.Worker)
 		}
 		until := "no id yet"
-		if s.Fence >= 0 {
+		switch {
+		case s.Fence < 0:
+		case s.Until.IsZero():
+			until = tooLate
+		default:
 			until = fmt.Sprintf("%s (%s)", freeAt(s.Until), fromNow(s.Until.Sub(p.Clock)))
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", worker, s.State, until, holder(s), s.Since.UTC().Format(seconds), fromNow(s.Seen.Sub(p.Clock)))

@@ -13,8 +13,9 @@ import (
 // A Result is a decoded id. 64-bit numbers that may exceed 2^53 are strings in its JSON.
 type Result struct {
 	ID         firn.ID   `json:"id"`
-	Layout     string    `json:"layout"` // the preset's name, or the textual form
-	Time       time.Time `json:"time"`
+	Layout     string    `json:"layout"`        // the preset's name, or the textual form
+	Time       time.Time `json:"time,omitzero"` // see [Shown]
+	Note       string    `json:"note,omitempty"`
 	Tick       firn.Tick `json:"tick,string"`
 	Datacenter int64     `json:"datacenter"`
 	Worker     int64     `json:"worker"`
@@ -142,8 +143,9 @@ func ID(id firn.ID, encoding string, layout firn.Layout) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	at, note := Shown(layout.Time(p.Tick))
 	return Result{
-		ID: id, Layout: Label(layout), Time: layout.Time(p.Tick), Tick: p.Tick,
+		ID: id, Layout: Label(layout), Time: at, Note: note, Tick: p.Tick,
 		Datacenter: p.Datacenter, Worker: p.Worker, Sequence: p.Sequence, Encoding: encoding,
 	}, nil
 }

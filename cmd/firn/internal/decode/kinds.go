@@ -76,7 +76,7 @@ func uuidFields(id uuid.UUID) Contents {
 	t := Contents{Kind: "uuid", Fields: []Field{{"id", id.String()}, {"version", int64(id.Version())}, {"variant", id.Variant().String()}}}
 	switch id.Version() {
 	case 7:
-		t.Fields = append(t.Fields, Field{"time", uuidTime(id)})
+		t.Fields = append(t.Fields, timeField(uuidTime(id)))
 	case 1, 2, 6:
 		seconds, ns := id.Time().UnixTime()
 		t.Fields = append(t.Fields, Field{"time", time.Unix(seconds, ns).UTC()})

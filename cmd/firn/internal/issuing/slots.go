@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 )
@@ -25,7 +26,7 @@ type Slot struct {
 	Worker     int64     `json:"worker"`
 	State      string    `json:"state"`
 	Fence      firn.Tick `json:"fence,string"`
-	Until      time.Time `json:"until"` // when the tick of its fence ends
+	Until      time.Time `json:"until,omitzero"` // when the tick of its fence ends
 	Host       string    `json:"host,omitempty"`
 	PID        int       `json:"pid,omitempty"`
 	Since      time.Time `json:"since"`
@@ -69,7 +70,7 @@ func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 		pool.Strict = p.Strict.String()
 	}
 	if p.From > 0 {
-		pool.From = p.Layout.Time(p.From)
+		pool.From, _ = decode.Shown(p.Layout.Time(p.From))
 	}
 	for i, slot := range p.Slots {
 		pool.Slots[i] = DescribeSlot(slot, time.Duration(p.Tolerance), now)
@@ -90,8 +91,9 @@ func DescribeSlot(slot lease.Slot, tolerance time.Duration, now time.Time) Slot 
 	case passed:
 		state = SlotExpired
 	}
+	until, _ := decode.Shown(slot.Until) // the fence is shown too
 	return Slot{
-		Datacenter: slot.Datacenter, Worker: slot.Worker, State: state, Fence: slot.Fence, Until: slot.Until,
+		Datacenter: slot.Datacenter, Worker: slot.Worker, State: state, Fence: slot.Fence, Until: until,
 		Host: slot.Host, PID: slot.PID, Since: slot.Since, Seen: slot.At, Owner: slot.Owner,
 	}
 }

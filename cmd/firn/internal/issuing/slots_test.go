@@ -1,6 +1,8 @@
 package issuing_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,5 +28,13 @@ func TestASlotIsIdleOnceTheTickOfItsFenceHasEnded(t *testing.T) {
 		if got := issuing.DescribeSlot(test.slot, 40*time.Second, test.now); got.State != test.want || !got.Until.Equal(until) {
 			t.Errorf("%+v at %v: %+v, not %s", test.slot, test.now, got, test.want)
 		}
+	}
+}
+
+// A damaged record may have any fence, and JSON has no time after the year 9999.
+func TestASlotWithAFenceAfterTheYear9999IsShown(t *testing.T) {
+	slot := issuing.DescribeSlot(lease.Slot{Fence: 1 << 62, Until: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}, 0, time.Now())
+	if got, err := json.Marshal(slot); err != nil || !strings.Contains(string(got), `"state":"held","fence":"4611686018427387904","since"`) {
+		t.Errorf("%s, %v", got, err)
 	}
 }

@@ -245,6 +245,9 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	if err == nil && result == nil {
 		err = a.front.Refuse(failure.BadRequest("bad_request", "the ids of namespace %s, of kind %s, have no worker in them", ask.Namespace, decoded.Kind))
 	}
+	if err == nil && result.Note != "" {
+		err = a.front.Refuse(failure.BadRequest("bad_id", "%s", result.Note))
+	}
 	var f *failure.Failure
 	switch {
 	case errors.As(err, &f) && f.Code == "bad_id":

@@ -281,6 +281,35 @@ func TestEachKindIsReadBackOverEachProtocol(t *testing.T) {
 	}
 }
 
+// JSON and protobuf have no time after the year 9999, which many numbers have in a layout of wide or long ticks.
+func TestATimeAfterTheYear9999IsANoteOverEachProtocol(t *testing.T) {
+	v := serve(t, "namespaces: {wide: {layout: 50/0/5/8}, sessions: {kind: uuid}}\nanonymous: ['*']\n")
+	for namespace, ids := range map[string]map[string]string{
+		"wide": { // the last millisecond of the year, and the first after it
+			"2061652878950400000": "", "2061652878950399999": "9999-12-31T23:59:59.999Z", "9223372036854775807": ""},
+		"sessions": {"e677d21f-dbff-7fff-8fff-ffffffffffff": "9999-12-31T23:59:59.999Z", "e677d21f-dc00-7fff-8fff-ffffffffffff": "", "ffffffff-ffff-7fff-8fff-ffffffffffff": ""},
+	} {
+		for id, want := range ids {
+			for protocol, ask := range decoders {
+				got, code, message := ask(t, v, "", namespace, id)
+				if code != "" || got["time"] != want || (got["note"] == "the time is after the year 9999") != (want == "") {
+					t.Errorf("%s × %s: %s: %v %s %s", namespace, protocol, id, got, code, message)
+				}
+			}
+		}
+	}
+	for path, want := range map[string]string{
+		"/v1/decode/9223372036854775807?layout=63/0/0/0&unit=9000h":         `"note":"the time is after the year 9999","tick":"9223372036854775807"`,
+		"/v1/decode/ffffffff-ffff-7fff-8fff-ffffffffffff":                   `"note":"the time is after the year 9999"}`,
+		"/decodeSnowflakeId?snowflakeId=9223372036854775807&namespace=wide": `{"errorMsg":"snowflake Id反解析发生异常!"}`,
+		"/decodeSnowflakeId?snowflakeId=1541815603606036480&namespace=wide": `(7989-02-`,
+	} {
+		if status, body := get(t, fresh(t), "http://"+v.addr+path, ""); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s, want %s", path, status, body, want)
+		}
+	}
+}
+
 // The namespaces whose ids have the same form as those of another: no one can tell that they are of another.
 var sameForm = map[string]string{
 	"plain": "number", "hidden": "number", "short": "number", "ranges": "number", "txn": "number",

@@ -1,0 +1,21 @@
+package decode
+
+import "time"
+
+// Shown returns a time as answers have it. JSON and protobuf have no time after the year 9999, and RFC 3339 writes none:
+// of such a time Shown returns the zero time, and a note for its place.
+func Shown(t time.Time) (shown time.Time, note string) {
+	if t.Year() > 9999 {
+		return time.Time{}, "the time is after the year 9999"
+	}
+	return t, ""
+}
+
+// timeField returns the field of a time.
+func timeField(t time.Time) Field {
+	t, note := Shown(t)
+	if note != "" {
+		return Field{"note", note}
+	}
+	return Field{"time", t}
+}
