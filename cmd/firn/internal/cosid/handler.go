@@ -40,7 +40,7 @@ func (h *handler) shouldLog(code string) (omitted int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.logged[code]
-	if s == nil { // only three codes are logged, so the map stays small
+	if s == nil { // only four kinds are logged, so the map stays small
 		h.logged[code] = &logState{last: now}
 		return 0, true
 	}
@@ -129,7 +129,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, by methods, allo
 }
 
 // log logs a failure: at debug level if only the client must act, as a warning if an operator
-// should, because the store is unavailable or machine numbers run out or are lost.
+// should, because the store is unavailable or machine numbers run out or are lost, and as an
+// error if it is internal.
 func (h *handler) log(r *http.Request, f *failure) {
 	why := f.msg
 	if f.cause != nil {
@@ -144,6 +145,10 @@ func (h *handler) log(r *http.Request, f *failure) {
 			log.Warn("CosId request failed", "omitted", omitted)
 		} else {
 			log.Debug("CosId request failed")
+		}
+	case f.cause != nil && f.status >= http.StatusInternalServerError: // its client gets no details
+		if omitted, ok := h.shouldLog("internal"); ok {
+			log.Error("CosId request failed", "omitted", omitted)
 		}
 	default:
 		log.Debug("CosId request refused")

@@ -3,6 +3,7 @@ package cosid_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -30,5 +31,20 @@ func TestFailuresAreLoggedOnceInTenSeconds(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "omitted=999") {
 		t.Errorf("the number of omitted failures is missing: %s", out.String())
+	}
+}
+
+func TestAnInternalErrorIsAnErrorInTheLog(t *testing.T) {
+	var out bytes.Buffer
+	cfg := config()
+	cfg.Log = slog.New(slog.NewTextHandler(&out, nil))
+	cfg.Issue = func(context.Context, string, bool) (string, error) { return "", errors.New("a fault of ours") }
+	h := serve(t, cfg)
+	for range 10 {
+		ask(h, "GET /ids/orders")
+		ask(h, "GET /segments/orders?namespace=a%zz") // the client's
+	}
+	if text := out.String(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "a fault of ours") {
+		t.Errorf("%s", text)
 	}
 }

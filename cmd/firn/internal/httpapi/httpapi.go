@@ -123,21 +123,26 @@ func Fail(w http.ResponseWriter, err error) (status int) {
 		} `json:"error"`
 	}
 	body.Error.Code, body.Error.Message = f.Code, f.Message
-	// A failed write means that the client has gone.
-	_ = answerJSON(w, f.Status, body)
+	text, _ := json.Marshal(body) // texts have a JSON
+	write(w, f.Status, text)
 	return f.Status
 }
 
-func answerJSON(w http.ResponseWriter, status int, body any) error {
-	b, err := json.Marshal(body)
+// answerJSON answers with a body. An error is internal: no request may ask for what has no JSON.
+func (a *API) answerJSON(w http.ResponseWriter, body any) error {
+	text, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return a.front.Refuse(err)
 	}
+	write(w, http.StatusOK, text)
+	return nil
+}
+
+func write(w http.ResponseWriter, status int, text []byte) {
 	w.Header()["Content-Type"] = typeJSON
 	w.WriteHeader(status)
 	// A failed write means that the client has gone.
-	_, _ = w.Write(append(b, '\n'))
-	return nil
+	_, _ = w.Write(append(text, '\n'))
 }
 
 func plain(w http.ResponseWriter, text string) error {
@@ -165,7 +170,7 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answerJSON(w, http.StatusOK, result)
+	return a.answerJSON(w, result)
 }
 
 func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
@@ -181,7 +186,7 @@ func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	return answerJSON(w, http.StatusOK, map[string]any{"namespaces": list})
+	return a.answerJSON(w, map[string]any{"namespaces": list})
 }
 
 func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
@@ -196,7 +201,7 @@ func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answerJSON(w, http.StatusOK, state)
+	return a.answerJSON(w, state)
 }
 
 func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
@@ -211,5 +216,5 @@ func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answerJSON(w, http.StatusOK, pool)
+	return a.answerJSON(w, pool)
 }

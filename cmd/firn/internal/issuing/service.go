@@ -54,15 +54,16 @@ type Config struct {
 
 // Service issues ids. Its methods may be called concurrently. Make one with [Open] or [Start].
 type Service struct {
-	store   store.Store
-	log     *slog.Logger
-	base    lease.Config
-	metrics *metrics
-	traced  bool
-	audit   *access.Audit
-	clock   func() time.Duration
-	room    *room
-	shares  *share.Shares
+	store    store.Store
+	log      *slog.Logger
+	base     lease.Config
+	metrics  *metrics
+	traced   bool
+	audit    *access.Audit
+	internal *internalErrors
+	clock    func() time.Duration
+	room     *room
+	shares   *share.Shares
 	// undeclared has the *access.Bucket of names that are no namespaces. There are not more of them than share.Names.
 	undeclared sync.Map
 	joining    chan struct{} // holds a value for each pool that is being joined: at most poolsAtOnce
@@ -109,7 +110,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Shares == nil {
 		cfg.Shares = share.New(share.Limits{HTTP: math.MaxInt32, Redis: math.MaxInt32, Requests: math.MaxInt32, Percent: 100})
 	}
-	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, joining: make(chan struct{}, poolsAtOnce)}
+	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, joining: make(chan struct{}, poolsAtOnce)}
 	s.now.Store(&snapshot{})
 	if err := s.apply(ctx, cfg.Settings, (*snapshot).servable); err != nil {
 		return nil, err

@@ -10,13 +10,14 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// A tally counts the requests of a protocol and audits those that are denied. The protocol measures how long its
-// requests take.
+// A tally counts the requests of a protocol, audits those that are denied, and logs internal errors. The protocol
+// measures how long its requests take.
 type tally struct {
 	protocol Protocol
 	requests *prometheus.CounterVec
 	seconds  prometheus.Observer
 	audit    *access.Audit
+	internal *internalErrors
 }
 
 // Observe records how long a request took, or several that came together.
@@ -50,6 +51,9 @@ func (t *tally) Answered(status int) {
 // failed counts requests that have failed, and returns the failure for their client.
 func (t *tally) failed(namespace string, requests int, err error) *failure.Failure {
 	failed := failure.Of(err)
+	if failed.Code == "internal" {
+		t.internal.log(namespace, t.protocol, failed)
+	}
 	t.requests.WithLabelValues(namespace, t.protocol.String(), failed.Code).Add(float64(requests))
 	return failed
 }

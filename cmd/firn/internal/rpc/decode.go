@@ -29,7 +29,7 @@ func (a *API) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeReques
 	answer := &firnv1.DecodeResponse{}
 	for _, f := range contents.All() {
 		if err := set(answer, f); err != nil {
-			return nil, a.fail(ctx, err)
+			return nil, a.fail(ctx, a.front.Refuse(err))
 		}
 	}
 	return connect.NewResponse(answer), nil

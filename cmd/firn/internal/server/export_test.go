@@ -1,6 +1,9 @@
 package server
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // SetTimeouts shortens the timeouts; call it before Serve.
 func (s *Server) SetTimeouts(header, read, write, idle time.Duration) {
@@ -9,3 +12,8 @@ func (s *Server) SetTimeouts(header, read, write, idle time.Duration) {
 
 // SetWall sets the clock that checks when certificates expire; call it before Serve.
 func (s *Server) SetWall(wall func() time.Time) { s.certificates.wall = wall }
+
+// Panic makes each later request over HTTP fail in the server's own code; call it while the server serves.
+func (s *Server) Panic() {
+	s.answerWith(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a fault of ours") }))
+}

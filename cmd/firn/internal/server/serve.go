@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -121,7 +122,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		TLSConfig:         overHTTP,
 		ConnContext:       connContext,
 		ConnState:         connState,
-		ErrorLog:          log.New(serverErrors{s}, "", 0),
+		ErrorLog:          log.New(&serverErrors{server: s}, "", 0),
 	}}})
 	running := 1
 	bounded := on.RESP
@@ -251,17 +252,27 @@ func http2(ping time.Duration) *http.HTTP2Config {
 }
 
 // serverErrors receives the error log of net/http. A refused client certificate is a denial,
-// which only this log reports, so it goes to the audit log; the rest is noise of clients
-// that disconnect.
-type serverErrors struct{ server *Server }
+// which only this log reports, so it goes to the audit log. A panic is a fault of the server.
+// The rest is noise of clients that disconnect.
+type serverErrors struct {
+	server   *Server
+	panicked time.Time // when the latest panic was logged as an error; log.Logger writes one line at a time
+}
 
-func (e serverErrors) Write(line []byte) (int, error) {
+// panicsEvery is how often a panic is logged as an error: clients repeat their requests.
+const panicsEvery = 10 * time.Second
+
+func (e *serverErrors) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	if rest, found := strings.CutPrefix(text, "http: TLS handshake error from "); found {
 		if from, why, _ := strings.Cut(rest, ": "); access.RefusesCertificate(why) {
 			e.server.audit.Denied("", from, "tls", why)
 		}
 	}
-	e.server.log.Debug(text)
+	level := slog.LevelDebug
+	if strings.Contains(text, ": panic serving ") && time.Since(e.panicked) >= panicsEvery {
+		level, e.panicked = slog.LevelError, time.Now()
+	}
+	e.server.log.Log(context.Background(), level, text)
 	return len(line), nil
 }
