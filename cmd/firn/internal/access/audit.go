@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 const (
@@ -16,8 +18,8 @@ const (
 	// have this bound each, so that denials of one token cannot hide that someone tries
 	// tokens, or the other way round.
 	maxKinds = 200
-	// maxOfOne bounds the distinct denials of one address, so that it cannot displace
-	// those of others.
+	// maxOfOne bounds the distinct denials of one address, as [share.Network] counts them,
+	// so that it cannot displace those of others.
 	maxOfOne = 50
 	// maxText bounds a field: a requested name may be as long as a request.
 	maxText = 256
@@ -29,7 +31,8 @@ const (
 //	denied   who, from, what, why          and repeated, if records like it were left out
 //	done     what, outcome; why on failure
 //	omitted  records, from                 denials beyond what one interval may have: how
-//	                                       many, and the addresses that most of them came from
+//	                                       many, and the addresses that most of them came from; of
+//	                                       IPv6 the /64 networks
 type Audit struct {
 	to  *slog.Logger
 	now func() time.Duration
@@ -44,14 +47,14 @@ type Audit struct {
 // places are the records that an interval has room for.
 type places struct {
 	repeats map[denial]int // how often each was repeated
-	kinds   map[string]int // of denials, by address
+	kinds   map[string]int // of denials, by network
 }
 
 func newPlaces() places { return places{repeats: map[denial]int{}, kinds: map[string]int{}} }
 
 // full reports whether there is no room for another denial from an address.
-func (p places) full(from string) bool {
-	return len(p.repeats) >= maxKinds || p.kinds[from] >= maxOfOne
+func (p places) full(network string) bool {
+	return len(p.repeats) >= maxKinds || p.kinds[network] >= maxOfOne
 }
 
 func (p places) clear() {
@@ -71,6 +74,7 @@ func NewAudit(to *slog.Logger, now func() time.Duration) *Audit {
 // requested and why it was refused. For ten seconds after the first, denials that differ
 // only in the port are counted.
 func (l *Audit) Denied(who, from, what, why string) {
+	network := share.Network(from)
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host // every connection has another port
 	}
@@ -86,12 +90,12 @@ func (l *Audit) Denied(who, from, what, why string) {
 		p.repeats[d] = n + 1
 		return
 	}
-	if p.full(from) {
-		l.omitted.add(from)
+	if p.full(network) {
+		l.omitted.add(network)
 		return
 	}
 	p.repeats[d] = 0
-	p.kinds[from]++
+	p.kinds[network]++
 	l.write(d, 0)
 }
 

@@ -90,6 +90,25 @@ func TestOneAddressCannotHideTheDenialsOfOthers(t *testing.T) {
 	}
 }
 
+// Addresses within one /64 cost nothing.
+func TestOneIPv6NetworkCannotHideTheDenialsOfOthers(t *testing.T) {
+	l, _, lines := newLog(t)
+	for i := range 1000 {
+		l.Denied("", fmt.Sprintf("[fd00:1::%x]:1", i), "http", "unauthorized")
+	}
+	if got := lines(); len(got) != 50 || !strings.Contains(got[49], "from=fd00:1::31 ") {
+		t.Errorf("%d records: %q", len(got), got)
+	}
+	l.Denied("", "[fd00:2::1]:1", "http", "unknown")
+	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "from=fd00:2::1 ") {
+		t.Errorf("%q", got)
+	}
+	l.Close()
+	if got := lines(); len(got) != 1 || got[0] != "level=WARN msg=omitted records=950 from=[fd00:1::/64]" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestDenialsOfOneTokenDoNotHideAttemptsWithOthers(t *testing.T) {
 	for _, c := range []struct{ flood, quiet string }{{"shop", ""}, {"", "shop"}} {
 		l, _, lines := newLog(t)

@@ -150,8 +150,8 @@ func (c *Client) Refusal(r Resource) *failure.Failure {
 	return f
 }
 
-// network returns the host of HOST:PORT; for IPv6 its /64 network.
-func network(remote string) string {
+// Network returns what counts as one address, of HOST:PORT: the host, and for IPv6 its /64 network.
+func Network(remote string) string {
 	if len(remote) > 0 && remote[0] != '[' {
 		host, _, _ := strings.Cut(remote, ":")
 		return host
@@ -163,7 +163,7 @@ func network(remote string) string {
 	addr := at.Addr().Unmap()
 	if addr.Is6() {
 		if net, err := addr.WithZone("").Prefix(64); err == nil {
-			return net.Addr().String()
+			return net.String()
 		}
 	}
 	return addr.String()

@@ -118,7 +118,7 @@ func (s *Shares) OfRequest(r *http.Request) (c *Client, leave func()) {
 }
 
 // Client returns the client at a remote address, as HOST:PORT. Each call is followed by [Client.Leave].
-func (s *Shares) Client(remote string) *Client { return s.enter(network(remote)) }
+func (s *Shares) Client(remote string) *Client { return s.enter(Network(remote)) }
 
 // Token returns the client with a token. Each call is followed by [Client.Leave].
 func (s *Shares) Token(name string) *Client { return s.enter("token " + name) }
