@@ -165,6 +165,7 @@ func (d *doctor) must(err error) {
 var sources = map[string][]string{
 	"../../internal/cli/examine.go":               {"examineRoundTrip", "examineOffset", "examineWrites"},
 	"../../internal/cli/doctor.go":                {"examinePool", "unknownPool", "claimsAhead", "workersLeft"},
+	"../../internal/server/tls_examine.go":        {"examineChain", "examineAuthorities"},
 	"../../internal/settings/examine.go":          {"Examine", "examineNames"},
 	"../../internal/storeurl/storeurl.go":         {"Examine"},
 	"../../internal/storeurl/filesystem_linux.go": {"", "examineFile", "onFileSystem"},

@@ -59,11 +59,12 @@ It exits with status 1 when something is bad.`,
 				return usage(err)
 			}
 			var cfg settings.Config
+			var files []store.Finding
 			if configFile != "" {
 				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err
 				}
-				if err := server.CheckFiles(cfg); err != nil {
+				if files, err = server.CheckFiles(cfg); err != nil {
 					return err
 				}
 			}
@@ -91,7 +92,7 @@ It exits with status 1 when something is bad.`,
 				findings = append(findings, found...)
 			}
 			if configFile != "" {
-				findings = append(findings, cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP)...)
+				findings = append(append(findings, files...), cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP)...)
 			}
 			return showFindings(cmd.OutOrStdout(), flags.store, findings, asJSON)
 		},

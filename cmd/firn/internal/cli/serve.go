@@ -75,7 +75,7 @@ use and share one generator, which the flags configure.`,
 				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err
 				}
-				if err := server.CheckFiles(cfg); err != nil { // before a store is created
+				if _, err := server.CheckFiles(cfg); err != nil { // before a store is created
 					return err
 				}
 				// From here until the process ends, SIGHUP must not end it, not even while pools are joined or workers are released. The

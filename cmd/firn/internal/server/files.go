@@ -7,20 +7,24 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/store"
 )
 
 // CheckFiles reads what a configuration names outside of itself, as a server does at its start: certificates,
-// the keys of veils, and the audit file, which it does not create. Its error has all mistakes with their places.
-func CheckFiles(cfg settings.Config) error {
+// the keys of veils, and the audit file, which it does not create. It returns what is doubtful about them, which a server
+// logs. Its error has all mistakes with their places.
+func CheckFiles(cfg settings.Config) (found []store.Finding, err error) {
 	var errs []error
 	if cfg.TLS != nil {
-		_, err := (&certificates{wall: time.Now}).read(*cfg.TLS, cfg.At)
-		errs = append(errs, err)
+		id, err := (&certificates{wall: time.Now}).read(*cfg.TLS, cfg.At)
+		if errs = append(errs, err); err == nil {
+			found = id.found
+		}
 	}
 	if file := cfg.Audit.File; file != "" {
 		if err := access.CheckAuditFile(file); err != nil {
 			errs = append(errs, cfg.At(err, "audit", "file"))
 		}
 	}
-	return errors.Join(append(errs, issuing.CheckKeys(cfg))...)
+	return found, errors.Join(append(errs, issuing.CheckKeys(cfg))...)
 }

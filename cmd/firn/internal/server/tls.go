@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/store"
 )
 
 const (
@@ -54,6 +55,7 @@ type identity struct {
 	http   *tls.Config
 	redis  *tls.Config
 	leaf   *x509.Certificate
+	found  []store.Finding // what is doubtful about the files
 }
 
 func newCertificates(cfg settings.Config, log *slog.Logger, m *metrics, wall func() time.Time) (*certificates, error) {
@@ -101,13 +103,13 @@ func httpProtocols() []string { return []string{"h2", "http/1.1"} }
 // read reads the files, and refuses what no client could accept.
 func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
 	sum := digest(files(set)...)
-	pair, err := tls.LoadX509KeyPair(set.Cert, set.Key)
+	pair, chain, err := readPair(set, at)
 	if err != nil {
-		return nil, at(fmt.Errorf("cert %s, key %s: %w", set.Cert, set.Key, err), "tls")
+		return nil, err
 	}
-	leaf := pair.Leaf
+	leaf, now := pair.Leaf, c.wall()
 	// Without the present time, so that the same fault has the same text each time.
-	switch now := c.wall(); {
+	switch {
 	case now.After(leaf.NotAfter):
 		return nil, at(fmt.Errorf("%s ended on %s: put a new one in its place, or set the clock right",
 			set.Cert, leaf.NotAfter.UTC().Format(time.RFC3339)), "tls", "cert")
@@ -115,14 +117,21 @@ func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
 		return nil, at(fmt.Errorf("%s begins on %s: wait, or set the clock right",
 			set.Cert, leaf.NotBefore.UTC().Format(time.RFC3339)), "tls", "cert")
 	}
+	found := examineChain(set.Cert, chain, now)
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		CipherSuites: suites,
 		Certificates: []tls.Certificate{pair},
 	}
 	if set.ClientCA != "" {
-		if config.ClientCAs, err = readAuthorities(set.ClientCA); err != nil {
+		authorities, err := readAuthorities(set.ClientCA)
+		if err != nil {
 			return nil, at(err, "tls", "client_ca")
+		}
+		found = append(found, examineAuthorities(set.ClientCA, authorities, now)...)
+		config.ClientCAs = x509.NewCertPool()
+		for _, a := range authorities {
+			config.ClientCAs.AddCert(a)
 		}
 		config.ClientAuth = tls.VerifyClientCertIfGiven
 		if set.RequireClient() {
@@ -131,7 +140,32 @@ func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
 	}
 	http := config.Clone()
 	http.NextProtos = httpProtocols()
-	return &identity{from: set, digest: sum, http: http, redis: config, leaf: leaf}, nil
+	return &identity{from: set, digest: sum, http: http, redis: config, leaf: leaf, found: found}, nil
+}
+
+// readPair reads the certificate with its key, and the chain that begins with it.
+func readPair(set settings.TLS, at placer) (pair tls.Certificate, chain []*x509.Certificate, err error) {
+	cert, err := os.ReadFile(set.Cert)
+	if err == nil {
+		chain, err = certificatesIn(set.Cert, cert)
+	}
+	if err != nil {
+		return pair, nil, at(err, "tls", "cert")
+	}
+	key, err := os.ReadFile(set.Key)
+	if err == nil {
+		_, err = blocks(set.Key, key)
+	}
+	if err != nil {
+		return pair, nil, at(err, "tls", "key")
+	}
+	if pair, err = tls.X509KeyPair(cert, key); err != nil {
+		return pair, nil, at(fmt.Errorf("cert %s, key %s: %w", set.Cert, set.Key, err), "tls")
+	}
+	if err := forServers(set.Cert, pair.Leaf); err != nil {
+		return pair, nil, at(err, "tls", "cert")
+	}
+	return pair, chain, nil
 }
 
 // suites are those of TLS 1.2 with forward secrecy and authenticated encryption. Go's own choice still has some in CBC mode.
@@ -144,16 +178,16 @@ var suites = []uint16{
 
 var errNoCertificates = errors.New("there is no certificate in it, in PEM")
 
-func readAuthorities(file string) (*x509.CertPool, error) {
+func readAuthorities(file string) ([]*x509.Certificate, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s: %w", file, errNoCertificates)
+	all, err := certificatesIn(file, text)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s: %w", file, errNoCertificates)
 	}
-	return pool, nil
+	return all, err
 }
 
 // place sets the configuration that later errors refer to: a new one may name the same
@@ -178,6 +212,9 @@ func (c *certificates) install(id *identity) {
 	c.metrics.tlsSuccessful.Set(1)
 	c.metrics.notAfter.Set(float64(id.leaf.NotAfter.Unix()))
 	c.warned = time.Time{}
+	for _, f := range id.found {
+		c.log.Warn(f.Says, "advice", f.Advice)
+	}
 	c.warn()
 }
 

@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"net"
@@ -407,6 +409,39 @@ func TestAServerDoesNotStartWithCertificatesThatNoClientAccepts(t *testing.T) {
 		}
 		if all, err := mem.List(t.Context(), ""); err != nil || len(all) != 0 {
 			t.Errorf("%s: a worker was taken first: %v, %v", what, all, err)
+		}
+	}
+}
+
+// What doctor says about certificates, the log says at start. A damaged block is refused: crypto/x509 alone skips it.
+func TestFilesThatFewClientsAcceptAreInTheLogAndDamagedOnesRefused(t *testing.T) {
+	ca, folder := newAuthority(t, "ca"), t.TempDir()
+	into(t, folder, ca.pem, "")
+	secret, err := x509.MarshalECPrivateKey(ca.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(folder, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})))
+	authorities := filepath.Join(folder, "ca.pem")
+	write(t, authorities, ca.pem)
+	text := "namespaces: {orders: {}}\n" + tlsKeys(folder, ", client_ca: "+authorities)
+	if v := serve(t, text); !strings.Contains(v.log.String(), "level=WARN") || !strings.Contains(v.log.String(), "has no name in its subjectAltName") {
+		t.Errorf("%s", v.log)
+	}
+	der := []byte("no certificate")
+	for name, damaged := range map[string]string{
+		"block 2 is damaged or cut off":    ca.pem + ca.pem[:len(ca.pem)/2],
+		"block 1 is damaged or cut off":    strings.Replace(ca.pem, "M", "!", 1) + ca.pem,
+		"block 2: x509: malformed":         ca.pem + string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		"block 2 is a TRUSTED CERTIFICATE": ca.pem + string(pem.EncodeToMemory(&pem.Block{Type: "TRUSTED CERTIFICATE", Bytes: ca.cert.Raw})),
+	} {
+		write(t, authorities, damaged)
+		cfg, err := settings.Parse("firn.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.CheckFiles(cfg); err == nil || !strings.Contains(err.Error(), "tls.client_ca: "+authorities+": "+name) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
