@@ -49,6 +49,9 @@ func (c *Caller) May(namespace string) bool { return c.is.may.match(namespace) }
 // Admin reports whether the caller may look at pools and metrics.
 func (c *Caller) Admin() bool { return c.is.admin }
 
+// Unveils reports whether the caller may see what a veil hides, of the namespaces that it may use.
+func (c *Caller) Unveils() bool { return c.is.unveil || c.is.admin }
+
 // Bucket returns the bucket of the caller's rate, nil without one.
 func (c *Caller) Bucket() *Bucket { return c.is.bucket }
 

@@ -18,14 +18,15 @@ func (f *Front) Reader() Reader { return Reader{f} }
 // State returns the state of a namespace that the caller may use.
 func (r Reader) State(caller *access.Caller, name string) (State, error) {
 	f := r.front
-	if err := f.Allow(caller, name); err != nil {
+	caller, err := f.allow(f.service.now.Load(), caller, name, 1)
+	if err != nil {
 		return State{}, err
 	}
 	ns, err := f.service.look(name)
 	if err != nil {
 		return State{}, f.Refuse(err)
 	}
-	return ns.state(caller.Admin()), nil
+	return ns.state(caller), nil
 }
 
 const (
@@ -58,7 +59,7 @@ func (r Reader) List(caller *access.Caller) (states []State, release func(), err
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		states = append(states, now.namespaces[name].state(caller.Admin()))
+		states = append(states, now.namespaces[name].state(caller))
 	}
 	return states, release, nil
 }

@@ -194,6 +194,7 @@ tokens:
   - {name: shop, sha256: ` + access.Hash("shop") + `, namespaces: ['*']}
   - {name: ops, sha256: ` + access.Hash("ops") + `, namespaces: ['*'], unveil: true}
   - {name: other, sha256: ` + access.Hash("other") + `, namespaces: [plain], unveil: true}
+  - {name: admin, sha256: ` + access.Hash("admin") + `, namespaces: ['*'], admin: true}
 anonymous: ['hidden', 'plain']
 `
 }
@@ -351,6 +352,45 @@ func TestIDsOfAnotherFormAreRefusedOverEachProtocol(t *testing.T) {
 			}
 			if got, code, message := ask(t, v, "ops", namespace, wrong); code != refused[protocol] {
 				t.Errorf("%s × %s: %q: %v %s %s", namespace, protocol, wrong, got, code, message)
+			}
+		}
+	}
+}
+
+// The state of a counter is what its veil hides: the latest number, and how many there are.
+func TestTheStateOfAVeiledNamespaceIsForThoseWhoMayUnveil(t *testing.T) {
+	v := serve(t, everyKind(t))
+	secret := regexp.MustCompile(`"(worker|fence|until|fence_seconds|renewals|losses|segment|sequence|last|left|issued)":`)
+	for token, sees := range map[string]bool{"": false, "shop": false, "ops": true, "admin": true} {
+		for _, namespace := range []string{"hidden", "secrets", "ranges", "plain", "short", "txn"} {
+			veiled := slices.Contains([]string{"hidden", "secrets", "ranges"}, namespace)
+			status, body := get(t, fresh(t), "http://"+v.addr+"/v1/namespaces/"+namespace, token)
+			switch {
+			case token == "" && namespace != "hidden" && namespace != "plain":
+				if status != 401 {
+					t.Errorf("%s: %d %s", namespace, status, body)
+				}
+			case status != http.StatusOK || secret.MatchString(body) != (sees || !veiled) || strings.Contains(body, `"veil"`) != veiled:
+				t.Errorf("token %q × %s: %d %s", token, namespace, status, body)
+			}
+		}
+		_, body := get(t, fresh(t), "http://"+v.addr+"/v1/namespaces", token)
+		for _, state := range strings.Split(body, `{"namespace":`)[1:] {
+			if veiled := strings.Contains(state, `"veil":`); veiled && secret.MatchString(state) != sees {
+				t.Errorf("token %q: %s", token, state)
+			}
+		}
+		r := connect.NewRequest(&firnv1.ListNamespacesRequest{})
+		if token != "" {
+			r.Header().Set("Authorization", "Bearer "+token)
+		}
+		answer, err := firnv1connect.NewIDServiceClient(fresh(t), "http://"+v.addr).ListNamespaces(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range answer.Msg.GetNamespaces() {
+			if shows := n.GetLease() != nil || n.GetSegment() != nil || n.GetSequence() != nil; n.GetVeil() != "" && shows != sees {
+				t.Errorf("token %q: %v", token, n)
 			}
 		}
 	}
