@@ -68,18 +68,33 @@ func (r Rate) cost(n int64) int64 {
 // golang.org/x/time/rate does not fit: there a request above the burst can never be served. Here every request is
 // served as long as there is no debt, and later requests wait until it is paid off. The rate holds in the long
 // run, and a batch larger than a second's worth is served too.
+//
+// Of a bucket that callers share, one request makes only a short debt: all others must wait until it is paid.
 type Bucket struct {
 	who  string
 	rate Rate
+	debt time.Duration        // the longest
 	now  func() time.Duration // monotonic
 	// paid is the time until which the taken ids use up the rate.
 	paid atomic.Int64
 }
 
-// NewBucket returns a bucket of a rate that is not zero; now is a monotonic clock. Errors name
+// sharedDebt is the longest debt of a bucket that callers share.
+const sharedDebt = 10 * time.Second
+
+// NewBucket returns a bucket of a rate that is not zero, for one caller; now is a monotonic clock. Errors name
 // whose it is, as in "token shop".
 func NewBucket(who string, r Rate, now func() time.Duration) *Bucket {
-	b := &Bucket{who: who, rate: r, now: now}
+	return newBucket(who, r, longestDebt, now)
+}
+
+// NewSharedBucket is NewBucket for all callers together.
+func NewSharedBucket(who string, r Rate, now func() time.Duration) *Bucket {
+	return newBucket(who, r, sharedDebt, now)
+}
+
+func newBucket(who string, r Rate, debt time.Duration, now func() time.Duration) *Bucket {
+	b := &Bucket{who: who, rate: r, debt: debt, now: now}
 	b.paid.Store(int64(now()))
 	return b
 }
@@ -87,14 +102,47 @@ func NewBucket(who string, r Rate, now func() time.Duration) *Bucket {
 // Rate returns the rate.
 func (b *Bucket) Rate() Rate { return b.rate }
 
-// Take takes n ids, or returns how long to wait until another request is served. A request
-// is served if at least one id is left, however many it asks for.
+// Most returns how many of n ids one request may take, at the best moment. A nil bucket has no limit.
+func (b *Bucket) Most(n int) int {
+	if b == nil || b.debt == longestDebt {
+		return n
+	}
+	return b.within(b.rate.Per+b.debt, n)
+}
+
+// Left returns how many of n ids a request may take now. A nil bucket has no limit.
+func (b *Bucket) Left(n int) int {
+	if b == nil || b.debt == longestDebt {
+		return n
+	}
+	paid := time.Duration(b.paid.Load())
+	now := b.now()
+	if b.early(1, int64(paid), int64(now)) > 0 {
+		return 0
+	}
+	return b.within(b.rate.Per+b.debt-max(paid-now, 0), n)
+}
+
+// within returns how many of n ids take no longer than d at the rate.
+func (b *Bucket) within(d time.Duration, n int) int {
+	return int(min(float64(n), float64(d)*float64(b.rate.Count)/float64(b.rate.Per)))
+}
+
+// early returns how long after now a request for n ids is served, if it is positive: at least one id must be left, and
+// the debt must not become too long.
+func (b *Bucket) early(n int, paid, now int64) time.Duration {
+	left, debt := paid+b.rate.cost(1), max(paid, now)+b.rate.cost(int64(n))-int64(b.debt)
+	return time.Duration(max(left, debt) - int64(b.rate.Per) - now)
+}
+
+// Take takes n ids, or returns how long to wait until the request is served. A request
+// is served if at least one id is left, however many it asks for up to [Bucket.Most].
 func (b *Bucket) Take(n int) (wait time.Duration, ok bool) {
-	now, one, cost := int64(b.now()), b.rate.cost(1), b.rate.cost(int64(n))
+	now, cost := int64(b.now()), b.rate.cost(int64(n))
 	for {
 		paid := b.paid.Load()
-		if early := paid + one - int64(b.rate.Per) - now; early > 0 {
-			return time.Duration(early), false
+		if early := b.early(n, paid, now); early > 0 {
+			return early, false
 		}
 		if b.paid.CompareAndSwap(paid, max(paid, now)+cost) {
 			return 0, true
@@ -102,12 +150,25 @@ func (b *Bucket) Take(n int) (wait time.Duration, ok bool) {
 	}
 }
 
-// Charge takes n ids, or returns the failure for a client that must wait.
+// Charge takes n ids, or returns the failure for a client that must wait or ask for fewer.
 func (b *Bucket) Charge(n int) error {
+	if most := b.Most(n); n > most {
+		return failure.New(http.StatusRequestEntityTooLarge, "batch_too_large",
+			"%s has a rate of %s, so %d ids are too many at once: ask for at most %d", b.who, b.rate, n, most)
+	}
 	wait, ok := b.Take(n)
 	if ok {
 		return nil
 	}
+	return b.exceeded(n, wait)
+}
+
+// Exceeded returns the failure for a client that asks for one more id.
+func (b *Bucket) Exceeded() error {
+	return b.exceeded(1, max(0, b.early(1, b.paid.Load(), int64(b.now()))))
+}
+
+func (b *Bucket) exceeded(n int, wait time.Duration) error {
 	f := failure.New(http.StatusTooManyRequests, "rate_limited",
 		"%s has used up its rate of %s: the request for %d ids is served in %v", b.who, b.rate, n, wait.Round(time.Millisecond))
 	f.Retry = wait

@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 func TestRatesAreParsedAndFormatted(t *testing.T) {
@@ -116,5 +118,45 @@ func BenchmarkTake(b *testing.B) {
 	bucket := access.NewBucket("token shop", access.Rate{Count: 1_000_000_000, Per: time.Second}, func() time.Duration { return time.Since(started) })
 	for b.Loop() {
 		bucket.Take(1)
+	}
+}
+
+// All callers of a namespace wait until the debt of one request is paid.
+func TestARequestMakesOnlyAShortDebtInASharedBucket(t *testing.T) {
+	var c clock
+	b := access.NewSharedBucket("namespace users", access.Rate{Count: 600, Per: time.Minute}, c.now)
+	var f *failure.Failure
+	if err := b.Charge(701); !errors.As(err, &f) || f.Status != 413 || !strings.Contains(f.Message, "namespace users has a rate of 600/m, so 701 ids are too many at once: ask for at most 700") {
+		t.Fatal(err)
+	}
+	if left := b.Left(1000); left != 700 {
+		t.Errorf("%d are left", left)
+	}
+	if err := b.Charge(700); err != nil {
+		t.Fatal(err)
+	}
+	if wait, ok := b.Take(1); ok || wait != 10*time.Second+100*time.Millisecond {
+		t.Errorf("the next id in %v, %v", wait, ok)
+	}
+	if left := b.Left(1000); left != 0 {
+		t.Errorf("%d are left", left)
+	}
+	c.pass(10*time.Second + 100*time.Millisecond)
+	if wait, ok := b.Take(200); ok || wait != 9900*time.Millisecond { // 100 by then, and a debt of 100
+		t.Errorf("200 ids in %v, %v", wait, ok)
+	}
+	if left := b.Left(1000); left != 101 {
+		t.Errorf("%d are left", left)
+	}
+	c.pass(9900 * time.Millisecond)
+	if wait, ok := b.Take(200); !ok {
+		t.Errorf("not served when it said, but in %v", wait)
+	}
+	slow := access.NewSharedBucket("namespace few", access.Rate{Count: 1, Per: time.Hour}, c.now)
+	if err := slow.Charge(1); err != nil {
+		t.Error(err)
+	}
+	if err := slow.Charge(2); !errors.As(err, &f) || !strings.Contains(f.Message, "at most 1") {
+		t.Error(err)
 	}
 }

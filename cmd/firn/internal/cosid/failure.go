@@ -89,7 +89,7 @@ func failureOf(err error) *failure {
 func (e *Denied) failure() *failure {
 	f := &failure{status: e.Status, msg: e.Reason, retry: e.RetryAfter}
 	switch f.status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
 	default:
 		f.status = http.StatusForbidden
 	}

@@ -112,13 +112,13 @@ func TestRatesHoldForNamespacesAndTokens(t *testing.T) {
 	ok(pay, "free", 1000)
 	limited(pay, "orders", 1, 20*time.Millisecond, "orders")
 	ok(pay, "users", 10)
-	limited(pay, "users", 3, 6*time.Second, "10/m")
+	limited(pay, "users", 3, 8*time.Second, "10/m") // with a debt of 10 s then
 
 	// A reload of other settings does not reset the rate; a new rate does.
 	if err := s.Apply(t.Context(), config(t, text+"anonymous: [free]\n")); err != nil {
 		t.Fatal(err)
 	}
-	limited(pay, "users", 3, 6*time.Second, "10/m")
+	limited(pay, "users", 3, 8*time.Second, "10/m") // with a debt of 10 s then
 	limited(shop, "free", 1, 10*time.Millisecond, "100/s")
 	if err := s.Apply(t.Context(), config(t, strings.Replace(text, "10/m", "20/m", 1))); err != nil {
 		t.Fatal(err)

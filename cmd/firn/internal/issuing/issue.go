@@ -55,17 +55,24 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 }
 
 // IssueEach issues one number for each of n requests that came together, in their order, in b.IDs. One call costs less
-// than n. N is at most the limit of a batch. Either all requests succeed, or all fail with the same error and b.IDs is
-// empty.
+// than n. N is at most the limit of a batch. If the rate of the namespace allows fewer, the first requests succeed; the
+// others fail with the error.
 func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, namespace string, n int, b *Batch) error {
 	b.IDs = b.IDs[:0]
 	caller, ns, err := f.find(f.service.now.Load(), caller, Ask{Namespace: namespace, Fits: Numeric}, n)
 	if err != nil {
 		return err
 	}
-	err = f.issue(caller, ns, n, n, func(ns *Namespace) (int, error) { return n, ns.take(ctx, n, b) })
+	allowed := max(1, ns.bucket.Left(n)) // one at least, for the error
+	err = f.issue(caller, ns, allowed, allowed, func(ns *Namespace) (int, error) { return allowed, ns.take(ctx, allowed, b) })
 	if err != nil {
 		b.IDs = b.IDs[:0]
+	}
+	if rest := n - allowed; rest > 0 {
+		if err == nil {
+			err = ns.bucket.Exceeded()
+		}
+		return f.failed(ns.name, rest, err)
 	}
 	return err
 }
@@ -79,7 +86,7 @@ func (f *Front) Range(ctx context.Context, caller *access.Caller, namespace stri
 	if err != nil {
 		return r, err
 	}
-	want := ns.step()
+	want := ns.bucket.Most(ns.step())
 	if f.service.traced {
 		trace(ctx, ns, want)
 	}

@@ -53,7 +53,7 @@ func (s *Service) namespace(name string, set settings.Namespace, made base, limi
 		if was := s.now.Load().namespaces[name]; was != nil && was.bucket != nil && was.bucket.Rate() == limit {
 			ns.bucket = was.bucket
 		} else {
-			ns.bucket = access.NewBucket("namespace "+name, limit, s.clock)
+			ns.bucket = access.NewSharedBucket("namespace "+name, limit, s.clock)
 		}
 	}
 	return ns

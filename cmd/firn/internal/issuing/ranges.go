@@ -65,7 +65,7 @@ func (s *Service) undeclaredBucket(name string, rate access.Rate) *access.Bucket
 	if rate.IsZero() {
 		return nil
 	}
-	made := access.NewBucket("name "+name, rate, s.clock)
+	made := access.NewSharedBucket("name "+name, rate, s.clock)
 	was, loaded := s.undeclared.LoadOrStore(name, made)
 	if b, ok := was.(*access.Bucket); ok && b.Rate() == rate {
 		return b

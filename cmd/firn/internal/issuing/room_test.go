@@ -10,7 +10,7 @@ import (
 )
 
 func TestUnreadLargeAnswersAreBounded(t *testing.T) {
-	s := opened(t, memstore.New(nil), "limits: {batch: 10000000, rate: {visits: 1/h}}\n"+
+	s := opened(t, memstore.New(nil), "limits: {batch: 10000000, rate: {visits: 1048576/h}}\n"+
 		"namespaces: {orders: {kind: segment, min_step: 1000000}, visits: {kind: uuid}, cards: {kind: segment, min_step: 1000000}}\n")
 	f := s.Front(issuing.HTTP)
 	caller := local(t, f)

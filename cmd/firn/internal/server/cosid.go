@@ -153,7 +153,7 @@ func asCosID(err error) error {
 		return fmt.Errorf("%w: %w", cosid.ErrNoNumber, err)
 	}
 	switch f.Status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
 		return &cosid.Denied{Status: f.Status, Reason: f.Message, RetryAfter: f.Retry}
 	case http.StatusNotFound:
 		return errors.Join(cosid.ErrUnknownName, err)

@@ -36,7 +36,8 @@ func TestRangesOfCosIDCountAgainstRates(t *testing.T) {
 		{"/segments/shop/order?step=1", "a", 429},
 		{"/segments/shop/order?step=100", "b", 200}, // without a rate
 		{"/segments/shop/order?step=1", "b", 200},
-		{"/segments/shop/slow?step=11", "b", 200},
+		{"/segments/shop/slow?step=11", "b", 413},
+		{"/segments/shop/slow?step=10", "b", 200},
 		{"/segments/shop/slow?step=1", "b", 429},
 	} {
 		status, header := do(step.path, step.token)
@@ -45,7 +46,7 @@ func TestRangesOfCosIDCountAgainstRates(t *testing.T) {
 		}
 	}
 	_, metrics := get(t, fresh(t), "http://"+v.addr+"/metrics", "b")
-	for _, want := range []string{`firn_ids_total{namespace="shop.slow"} 11`, `firn_requests_total{code="rate_limited",namespace="",protocol="cosid"} 2`} {
+	for _, want := range []string{`firn_ids_total{namespace="shop.slow"} 10`, `firn_requests_total{code="rate_limited",namespace="",protocol="cosid"} 2`} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("metrics lack %s", want)
 		}

@@ -151,10 +151,10 @@ func TestATokenAllowsItsTypes(t *testing.T) {
 	}
 }
 
-// TestARangeCountsAgainstTheRate: a range above the rate is handed out, and the next must wait.
+// TestARangeCountsAgainstTheRate: a range is no larger than the rate allows at once, and the next must wait.
 func TestARangeCountsAgainstTheRate(t *testing.T) {
 	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Rate: map[string]string{"test": "100/h"}}})
-	if got := ask(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?bizType=test", "").Body.String(); got != "0,200,1000,1,0" {
+	if got := ask(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?bizType=test", "").Body.String(); got != "0,20,100,1,0" {
 		t.Error(got)
 	}
 	answer := ask(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?bizType=test", "")
