@@ -3,10 +3,10 @@ package filestore
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -24,58 +24,111 @@ import (
 //
 // with the key, revision and length of each register, and its value.
 type content struct {
-	writes    uint64 // made so far
-	file      int    // which of the two files, 0 or 1
-	registers map[string]store.Entry
+	writes    uint64        // made so far
+	file      int           // which of the two files, 0 or 1
+	registers []store.Entry // by key
+	text      []byte        // the registers before they are parsed
+}
+
+// find returns where a key is, or belongs.
+func (c content) find(key string) (at int, found bool) {
+	return slices.BinarySearchFunc(c.registers, key, func(e store.Entry, key string) int { return strings.Compare(e.Key, key) })
+}
+
+// get returns the register of a key; without one, the zero entry.
+func (c content) get(key string) store.Entry {
+	if at, found := c.find(key); found {
+		return c.registers[at]
+	}
+	return store.Entry{}
+}
+
+// set returns c with a register.
+func (c content) set(e store.Entry) content {
+	at, found := c.find(e.Key)
+	if !found {
+		c.registers = slices.Insert(c.registers, at, store.Entry{})
+	}
+	c.registers[at] = e
+	return c
 }
 
 const heading = "firn store, sha256 of what follows: "
 
 func (c content) encode(of string) []byte {
-	var body bytes.Buffer
-	fmt.Fprintf(&body, "file %s after %d writes\n", of, c.writes)
-	for _, key := range slices.Sorted(maps.Keys(c.registers)) {
-		e := c.registers[key]
-		fmt.Fprintf(&body, "%s %016x %d\n%s\n", strconv.Quote(key), uint64(e.Revision), len(e.Value), e.Value)
+	size := len(of) + len("file  after 18446744073709551615 writes\n")
+	for _, e := range c.registers {
+		size += len(e.Key) + len(e.Value) + len(`"" 0123456789abcdef 65536`) + len("\n\n")
 	}
-	return seal(body.Bytes())
+	body := fmt.Appendf(make([]byte, 0, size), "file %s after %d writes\n", of, c.writes)
+	for _, e := range c.registers {
+		body = append(strconv.AppendQuote(body, e.Key), ' ')
+		body = append(appendRevision(body, e.Revision), ' ')
+		body = append(strconv.AppendInt(body, int64(len(e.Value)), 10), '\n')
+		body = append(append(body, e.Value...), '\n')
+	}
+	return seal(body)
 }
 
-// decode parses the text that encode writes for the registers of a family.
-func decode(of string, text []byte) (content, error) {
-	c := content{registers: map[string]store.Entry{}}
+// appendRevision appends the 16 hexadecimal digits of a revision.
+func appendRevision(dst []byte, r store.Revision) []byte {
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], uint64(r))
+	return hex.AppendEncode(dst, raw[:])
+}
+
+// decodeHead checks the text and reads what precedes its registers. Of two files, only the registers of the newer one
+// are of use.
+func decodeHead(of string, text []byte) (c content, err error) {
 	body, err := unseal(text)
 	if err != nil {
 		return c, err
 	}
-	line, rest, _ := bytes.Cut(body, []byte("\n"))
-	var name string
-	if i := strings.LastIndex(string(line), " after "); i >= 0 && bytes.HasPrefix(line, []byte("file ")) {
-		name = string(line[len("file "):i])
-		_, err = fmt.Sscanf(string(line[i:]), " after %d writes", &c.writes)
-	}
-	if err != nil || name != of {
+	line, registers, _ := bytes.Cut(body, []byte("\n"))
+	count, named := strings.CutPrefix(string(line), "file "+of+" after ")
+	number, whole := strings.CutSuffix(count, " writes")
+	c.writes, err = strconv.ParseUint(number, 10, 64)
+	if !named || !whole || err != nil {
 		return c, fmt.Errorf("it begins with %.99q: it was renamed", line)
 	}
-	for len(rest) > 0 {
-		line, rest, _ = bytes.Cut(rest, []byte("\n"))
-		quoted, err := strconv.QuotedPrefix(string(line))
-		var revision uint64
-		var length int
-		if err == nil {
-			_, err = fmt.Sscanf(string(line[len(quoted):]), " %x %d", &revision, &length)
-		}
-		if err != nil || length < 0 || length >= len(rest) {
-			return c, fmt.Errorf("the line %.99q is not a register", line)
-		}
-		key, err := strconv.Unquote(quoted)
-		if err != nil {
-			return c, err
-		}
-		c.registers[key] = store.Entry{Key: key, Value: rest[:length:length], Revision: store.Revision(revision)}
-		rest = rest[length+1:]
-	}
+	c.text = registers
 	return c, nil
+}
+
+// decodeRegisters parses the registers of a file. Each lease does so several times, for all slots of a pool.
+func decodeRegisters(text []byte) ([]store.Entry, error) {
+	all := make([]store.Entry, 0, bytes.Count(text, []byte("\n"))/2) // each has two lines, or more
+	keys := string(text)                                             // the keys are parts of it
+	for len(keys) > 0 {
+		line, rest, _ := strings.Cut(keys, "\n")
+		e, length, err := decodeLine(line)
+		if err != nil || length >= uint64(len(rest)) || len(all) > 0 && e.Key <= all[len(all)-1].Key {
+			return nil, fmt.Errorf("the line %.99q is not a register, or not in its place", line)
+		}
+		e.Value = text[len(text)-len(rest):][:length:length]
+		all = append(all, e)
+		keys = rest[length+1:]
+	}
+	return all, nil
+}
+
+// decodeLine parses the line of a register, and returns the length of its value too.
+func decodeLine(line string) (e store.Entry, length uint64, err error) {
+	quoted, err := strconv.QuotedPrefix(line)
+	if err != nil {
+		return e, 0, err
+	}
+	revision, size, _ := strings.Cut(strings.TrimPrefix(line[len(quoted):], " "), " ")
+	number, err := strconv.ParseUint(revision, 16, 64)
+	if err != nil {
+		return e, 0, err
+	}
+	if length, err = strconv.ParseUint(size, 10, 64); err != nil {
+		return e, 0, err
+	}
+	e.Revision = store.Revision(number)
+	e.Key, err = strconv.Unquote(quoted)
+	return e, length, err
 }
 
 // seal puts a checksum before a text.

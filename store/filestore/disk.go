@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -214,8 +215,19 @@ func (d *osDisk) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+	text, err := readAll(f)
 	return text, errors.Join(err, f.Close())
+}
+
+// readAll reads a file into memory of its size.
+func readAll(f *os.File) ([]byte, error) {
+	at, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.NewBuffer(make([]byte, 0, min(at.Size(), maxFile)+bytes.MinRead))
+	_, err = text.ReadFrom(io.LimitReader(f, maxFile))
+	return text.Bytes(), err
 }
 
 // write first checks that the lock file still has its name: if the folder was emptied meanwhile,

@@ -138,11 +138,11 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 		if err != nil {
 			return store.Entry{}, err
 		}
-		e, ok := f.registers[key]
-		if !ok {
+		at, found := f.find(key)
+		if !found {
 			return store.Entry{}, store.ErrNotFound
 		}
-		return e, nil
+		return f.registers[at], nil
 	})
 }
 
@@ -161,8 +161,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 			if err != nil {
 				return nil, err
 			}
-			for key, e := range f.registers {
-				if strings.HasPrefix(key, prefix) {
+			for _, e := range f.registers {
+				if strings.HasPrefix(e.Key, prefix) {
 					list = append(list, e)
 				}
 			}
@@ -210,6 +210,12 @@ func (s *Store) readOnce(of string) (content, error) {
 		return newest, err1
 	case invalid0 && invalid1:
 		return newest, s.damaged(of, err0, err1)
+	}
+	var err error
+	newest.registers, err = decodeRegisters(newest.text)
+	switch {
+	case err != nil:
+		return newest, s.damaged(of, fmt.Errorf("%s: %w", fileName(of, newest.file), err))
 	case newest.writes == 0:
 		return newest, s.disk.present() // otherwise the store itself is missing
 	}
@@ -219,22 +225,21 @@ func (s *Store) readOnce(of string) (content, error) {
 // errInvalid: a file was not written as a whole.
 var errInvalid = errors.New("invalid")
 
-// readFile reads one of the two files of a family. A missing file has no writes.
+// readFile reads one of the two files of a family, without its registers. A missing file has no writes.
 func (s *Store) readFile(of string, file int) (content, error) {
-	empty := content{file: file, registers: map[string]store.Entry{}}
 	text, err := s.disk.read(fileName(of, file))
 	if errors.Is(err, fs.ErrNotExist) {
-		return empty, nil
+		return content{file: file}, nil
 	}
 	if err != nil {
-		return empty, err
+		return content{file: file}, err
 	}
-	c, err := decode(of, text)
+	c, err := decodeHead(of, text)
 	if err != nil {
-		return empty, fmt.Errorf("%s is %w: %w", fileName(of, file), errInvalid, err)
+		err = fmt.Errorf("%s is %w: %w", fileName(of, file), errInvalid, err)
 	}
 	c.file = file
-	return c, nil
+	return c, err
 }
 
 // errDamaged: neither file of a family is valid, or the newer one is missing.
@@ -309,7 +314,7 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	case f.writes < counts[of]:
 		return "", s.damaged(of, fmt.Errorf("they have %d writes, and had %d: the later one is damaged, lost, or an older copy; put it back, or end all that use it, and take the whole folder away to begin with an empty store",
 			f.writes, counts[of]))
-	case f.registers[e.Key].Revision != old:
+	case f.get(e.Key).Revision != old:
 		return "", store.ErrConflict
 	case ctx.Err() != nil: // the caller has stopped waiting
 		return "", store.ContextError(ctx)
@@ -317,7 +322,7 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	if f.writes > counts[of] { // its writer was killed, perhaps before the sync
 		err = s.poison(s.disk.sync(fileName(of, f.file)))
 	}
-	f.registers[e.Key] = e
+	f = f.set(e)
 	f.writes++
 	text := f.encode(of)
 	if err == nil && len(text) > maxFile {
