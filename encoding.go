@@ -3,6 +3,7 @@ package firn
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 )
 
 // An Encoding is a way to write an id as text. Each has a fixed-width form, see
@@ -56,9 +57,16 @@ const (
 
 // scheme is what differs between encodings.
 type scheme struct {
-	name  string
-	zero  byte   // the digit 0
-	width int    // digits of MaxID
+	name   string
+	digits string
+	width  int // digits of MaxID
+	// Parse also accepts each byte of also, as the digit at the same position of as.
+	also, as string
+	values   atomic.Pointer[values] // nil until an id is read
+}
+
+// values are what the digits of a scheme are worth.
+type values struct {
 	power uint64 // the radix to the power of four
 	limit uint64 // MaxID / power
 	// place holds, for each position in a group of four digits, the last one
@@ -70,41 +78,47 @@ type scheme struct {
 // a uint32. So the sum of the places shows whether any byte of the group was no digit.
 const notDigit = 1 << 26
 
-// schemes takes 36 KiB and, at the start of a program, some 30 µs to fill.
-var schemes = func() (all [encodings]scheme) {
-	all[Decimal].fill("decimal", digits62[:10], 19, "", "")
-	all[Hex].fill("hex", digits36[:16], 16, "ABCDEF", "abcdef")
-	all[Base32].fill("base32", digits32, 13, "abcdefghjkmnpqrstvwxyziIlLoO", "ABCDEFGHJKMNPQRSTVWXYZ111100")
-	all[Base36].fill("base36", digits36, 13, digits62[10:36], digits36[10:])
-	all[Base58].fill("base58", digits58, 11, "", "")
-	all[Base62].fill("base62", digits62, 11, "", "")
-	all[Base64].fill("base64", digits64, 11, "", "")
-	all[Base64URL].fill("base64url", digits64URL, 11, "", "")
-	all[Base2].fill("base2", "01", 63, "", "")
-	return all
-}()
+var schemes = [encodings]scheme{
+	Decimal:   {name: "decimal", digits: digits62[:10], width: 19},
+	Hex:       {name: "hex", digits: digits36[:16], width: 16, also: "ABCDEF", as: "abcdef"},
+	Base32:    {name: "base32", digits: digits32, width: 13, also: "abcdefghjkmnpqrstvwxyziIlLoO", as: "ABCDEFGHJKMNPQRSTVWXYZ111100"},
+	Base36:    {name: "base36", digits: digits36, width: 13, also: digits62[10:36], as: digits36[10:]},
+	Base58:    {name: "base58", digits: digits58, width: 11},
+	Base62:    {name: "base62", digits: digits62, width: 11},
+	Base64:    {name: "base64", digits: digits64, width: 11},
+	Base64URL: {name: "base64url", digits: digits64URL, width: 11},
+	Base2:     {name: "base2", digits: "01", width: 63},
+}
 
-// fill sets up the scheme of an alphabet. Parse also accepts each byte of also, as the
-// digit at the same position of as.
-func (s *scheme) fill(name, digits string, width int, also, as string) {
-	radix := uint32(len(digits))
-	s.name, s.zero, s.width = name, digits[0], width
-	s.power = uint64(radix * radix * radix * radix)
-	s.limit = uint64(MaxID) / s.power
+// worth returns the values of the scheme. The first call makes them, 4 KiB: a program that only writes ids needs none.
+func (s *scheme) worth() *values {
+	if v := s.values.Load(); v != nil {
+		return v
+	}
+	return s.evaluate()
+}
+
+// evaluate makes the values. Concurrent first calls make equal ones.
+func (s *scheme) evaluate() *values {
+	radix := uint32(len(s.digits))
+	power := uint64(radix * radix * radix * radix)
+	v := &values{power: power, limit: uint64(MaxID) / power}
 	worth := uint32(1)
-	for p := range s.place {
-		values := &s.place[p]
-		for i := range values {
-			values[i] = notDigit
+	for p := range v.place {
+		place := &v.place[p]
+		for i := range place {
+			place[i] = notDigit
 		}
-		for i := range len(digits) {
-			values[digits[i]] = uint32(i) * worth
+		for i := range len(s.digits) {
+			place[s.digits[i]] = uint32(i) * worth
 		}
-		for i := range len(also) {
-			values[also[i]] = values[as[i]]
+		for i := range len(s.also) {
+			place[s.also[i]] = place[s.as[i]]
 		}
 		worth *= radix
 	}
+	s.values.Store(v)
+	return v
 }
 
 // ParseEncoding returns the encoding with a name that [Encoding.String] writes. For

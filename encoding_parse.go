@@ -28,7 +28,8 @@ func parse[T string | []byte](e Encoding, text T) (ID, error) {
 	if n == i || n-i > s.width {
 		return 0, refuse(e, string(text))
 	}
-	p0, p1, p2, p3, power := &s.place[0], &s.place[1], &s.place[2], &s.place[3], s.power
+	v := s.worth()
+	p0, p1, p2, p3, power := &v.place[0], &v.place[1], &v.place[2], &v.place[3], v.power
 	var seen uint32
 	switch (n - i) & 3 {
 	case 3:
@@ -58,7 +59,7 @@ func parse[T string | []byte](e Encoding, text T) (ID, error) {
 	}
 	// The width keeps the number before the last group below 63 bits, and the limit
 	// keeps its product below 63 bits, so the sum cannot have overflowed.
-	if seen >= notDigit || before > s.limit || u > uint64(MaxID) {
+	if seen >= notDigit || before > v.limit || u > uint64(MaxID) {
 		return 0, refuse(e, string(text))
 	}
 	return ID(u), nil
@@ -73,8 +74,9 @@ func refuse(e Encoding, text string) error {
 	if e == Hex && len(text) > 2 && text[0] == '0' && text[1]|0x20 == 'x' {
 		skip = len("0x")
 	}
+	last := &s.worth().place[0]
 	for at := skip; at < len(text); at++ {
-		if s.place[0][text[at]] < notDigit {
+		if last[text[at]] < notDigit {
 			continue
 		}
 		if at == 0 && text[0] == '-' && len(text) > 1 {
@@ -90,7 +92,7 @@ func refuse(e Encoding, text string) error {
 		return NewSyntaxError(what, text, fmt.Sprintf("it has %d characters, an id has %d", length, s.width))
 	case length > s.width:
 		return NewSyntaxError(what, text, fmt.Sprintf("it has %d characters, at most %d are allowed", length, s.width))
-	case e == Base64URL && s.place[0][text[s.width-1]]&3 != 0:
+	case e == Base64URL && last[text[s.width-1]]&3 != 0:
 		return NewSyntaxError(what, text, fmt.Sprintf("%s at position %d has bits beyond the eight bytes",
 			character(text[s.width-1:]), s.width))
 	default:

@@ -56,7 +56,7 @@ func (e Encoding) significant(buf *form, i int) int {
 	if e == Base64URL { // a leading A is part of the bytes, not a leading zero
 		return i
 	}
-	for zero := schemes[e].zero; i < len(buf)-1 && buf[i] == zero; {
+	for zero := schemes[e].digits[0]; i < len(buf)-1 && buf[i] == zero; {
 		i++
 	}
 	return i

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -59,9 +60,11 @@ var replies = []struct {
 	{"DENIED", store.ErrRefused, "it runs in protected mode: set a password, or connect over loopback"},
 }
 
-// before is a possible prefix of a reply's text: Redis before 7.0 puts it before an error that a
-// command returned to a script.
-var before = regexp.MustCompile(`^(ERR Error running script .*@user_script: ?\d+: -?)?(ERR )?`)
+// before returns a possible prefix of a reply's text: Redis before 7.0 puts it before an error that a
+// command returned to a script. It is compiled on first use: most programs never see such an error.
+var before = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(ERR Error running script .*@user_script: ?\d+: -?)?(ERR )?`)
+})
 
 // classifyInCluster is classify for a client that follows a cluster, and so knows of it.
 func classifyInCluster(err error) (hint string, kind error) {
@@ -82,7 +85,7 @@ func classify(err error) (hint string, kind error) {
 	case says("redis: all sentinels specified in configuration are unreachable"):
 		hint = "no Sentinel answers, or they do not know ?master=NAME"
 	case errors.As(err, &reply):
-		text := before.ReplaceAllString(reply.Error(), "")
+		text := before().ReplaceAllString(reply.Error(), "")
 		for _, r := range replies {
 			for begin := range strings.SplitSeq(r.begin, "|") {
 				if strings.HasPrefix(text, begin) {

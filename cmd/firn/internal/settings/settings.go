@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 
@@ -203,8 +204,8 @@ func unmarshal(source []byte, into any, options ...yaml.DecodeOption) (err error
 	return nil
 }
 
-// hash matches the value of sha256, which may be the secret itself by mistake.
-var hash = regexp.MustCompile(`(sha256["']?\s*:\s*)[^\s,}\]]+`)
+// hash returns what matches the value of sha256, which may be the secret itself by mistake. It is compiled on first use.
+var hash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(sha256["']?\s*:\s*)[^\s,}\]]+`) })
 
 // withoutSecrets keeps of an error of the YAML library only the line with the mistake, and removes passwords in URLs
 // and hashes of tokens: other lines of the file must not come into a log.
@@ -218,7 +219,7 @@ func withoutSecrets(message string) string {
 		if from >= 0 && to > from {
 			line = line[:from+3] + "…" + line[to:]
 		}
-		kept = append(kept, hash.ReplaceAllString(line, "${1}…"))
+		kept = append(kept, hash().ReplaceAllString(line, "${1}…"))
 	}
 	return strings.Join(kept, "\n")
 }
