@@ -1,6 +1,10 @@
 package cli
 
-import "os"
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+)
 
 // ballastBytes is the size of the ballast. With it the garbage collector runs about fifteen times less often at full
 // load.
@@ -11,10 +15,22 @@ const ballastBytes = 32 << 20
 // the throughput. The memory is never written, so the system does not allocate it. If the operator has configured the
 // collector, ballast returns nil.
 func ballast() []byte {
-	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
-		if os.Getenv(name) != "" {
-			return nil
-		}
+	if collectorIsConfigured() {
+		return nil
 	}
 	return make([]byte, ballastBytes)
+}
+
+func collectorIsConfigured() bool { return os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" }
+
+// latePercent makes the first collection wait for a heap of 32 MB, eight times the usual 4 MB.
+const latePercent = 800
+
+// collectLate delays the first garbage collection: most commands end before it. Later collections run as usual.
+func collectLate() {
+	if collectorIsConfigured() {
+		return
+	}
+	usual := debug.SetGCPercent(latePercent)
+	runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, usual)
 }

@@ -54,7 +54,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// group and also each of its processes.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })()
 
-	root := newRoot()
+	collectLate()
+	root := newRoot(args)
 	root.SetArgs(dashedIDs(root, args))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -78,7 +79,39 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 }
 
-func newRoot() *cobra.Command {
+// commands are the constructors of the commands, in the order of their help.
+var commands = []struct {
+	name string
+	make func() *cobra.Command
+}{
+	{"next", newNext}, {"decode", newDecode}, {"veil", newVeil}, {"unveil", newUnveil}, {"layout", newLayout},
+	{"serve", newServe}, {"workers", newWorkers}, {"store", newStore}, {"doctor", newDoctor}, {"import", newImport},
+	{"bench", newBench}, {"rehearse", newRehearse}, {"token", newToken}, {"emit", newEmit}, {"version", newVersion},
+}
+
+// addCommands adds the command that args begin with. If there is none, as for help and completions, it adds all. Making
+// all of them, with their flags, would take as long as a lease.
+func addCommands(root *cobra.Command, args []string) {
+	for _, c := range commands {
+		if len(args) > 0 && args[0] == c.name {
+			root.AddCommand(c.make())
+			root.CompletionOptions.DisableDefaultCmd = true
+			return
+		}
+	}
+	for _, c := range commands {
+		root.AddCommand(c.make())
+	}
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			onlyItsCommands(cmd)
+		}
+	}
+}
+
+// newRoot returns the command with what a command line needs of it.
+func newRoot(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "firn",
 		Short: "Unique ids for distributed systems",
@@ -104,14 +137,8 @@ command line overrides a configuration file, which overrides the environment.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(flagError(err)) })
-	root.AddCommand(newNext(), newDecode(), newVeil(), newUnveil(), newLayout(), newServe(), newWorkers(), newStore(), newDoctor(), newImport(), newBench(), newRehearse(), newToken(), newEmit(), newVersion())
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" {
-			onlyItsCommands(cmd)
-		}
-	}
 	root.SetHelpCommand(newHelp())
+	addCommands(root, args)
 	return root
 }
 

@@ -46,8 +46,9 @@ func TestJSONIsWholeWhenInterrupted(t *testing.T) {
 			ctx, interrupt := context.WithCancel(context.Background())
 			defer interrupt()
 			out := interrupting{interrupt: interrupt}
-			root := newRoot()
-			root.SetArgs(append([]string{"next", "--json", "-n", "1000000", "--kind", test.kind}, test.args...))
+			args := append([]string{"next", "--json", "-n", "1000000", "--kind", test.kind}, test.args...)
+			root := newRoot(args)
+			root.SetArgs(args)
 			root.SetOut(&out)
 			root.SetErr(t.Output())
 			if err := root.ExecuteContext(ctx); !errors.Is(err, context.Canceled) {

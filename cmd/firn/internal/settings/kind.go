@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
@@ -40,6 +42,8 @@ type Kind struct {
 
 	fixed    []string                  // settings that cannot change while a namespace is served; kind and veil never can
 	settings []any                     // the structs that declare its settings
+	once     sync.Once                 // fills declared
+	declared []Setting                 // the settings of those structs
 	check    func(Namespace, Mistakes) // checks several settings together; nil: not needed
 }
 
@@ -83,8 +87,11 @@ func KindOf(name string) (*Kind, error) {
 	return nil, firn.NewSyntaxError("kind", name, strings.Join(names, ", ")+" are allowed")
 }
 
-// Settings returns the settings of the kind.
-func (k *Kind) Settings() []Setting { return Group(k.settings...) }
+// Settings returns the settings of the kind. They are looked up once: the flags of a command ask for them hundreds of times.
+func (k *Kind) Settings() []Setting {
+	k.once.Do(func() { k.declared = slices.Clip(Group(k.settings...)) })
+	return k.declared
+}
 
 // lacks is the error about a setting that the kind does not have.
 func (k *Kind) lacks(key string) error {
