@@ -49,6 +49,7 @@ type connectionLimit struct {
 	refusal   []byte // in the listener's protocol; empty where that begins with a handshake
 	spare     bool
 	encrypted bool
+	patience  time.Duration // the usual deadline of a read; 0: deadlines are set as they are asked for
 	log       *slog.Logger
 	refused   prometheus.Counter
 	began     time.Time
@@ -80,8 +81,11 @@ func (l *connectionLimit) Accept() (net.Conn, error) {
 			}
 			return nil, err
 		}
-		c := &countedConn{Conn: inner, of: l, client: l.shares().Client(inner.RemoteAddr().String())}
 		bufferLittle(inner)
+		if l.patience > 0 {
+			inner = newPatientConn(inner, l.patience)
+		}
+		c := &countedConn{Conn: inner, of: l, client: l.shares().Client(inner.RemoteAddr().String())}
 		c.guard = newGuard(l.resource == share.HTTPConnections, l.encrypted)
 		c.Idle(time.Now())
 		if c.client.Take(l.resource, 1) || l.evict(c.client) && c.client.Take(l.resource, 1) {
@@ -344,6 +348,9 @@ func (s *Server) bound(listener net.Listener, name string, of share.Resource, re
 	l := &connectionLimit{
 		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of == share.HTTPConnections, encrypted: s.certificates != nil,
 		log: s.log, refused: s.metrics.refused.WithLabelValues(name), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
+	}
+	if of == share.HTTPConnections {
+		l.patience = s.timeouts.header
 	}
 	s.metrics.connections.add(name, l.connections)
 	return l

@@ -17,3 +17,6 @@ func (s *Server) SetWall(wall func() time.Time) { s.certificates.wall = wall }
 func (s *Server) Panic() {
 	s.answerWith(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a fault of ours") }))
 }
+
+// NewPatientConn is newPatientConn.
+var NewPatientConn = newPatientConn
