@@ -105,7 +105,7 @@ func (a *API) recycleBody(text *body) {
 
 // parse returns what a request asks for, and the form of its answer.
 func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
-	ask = issuing.Ask{Namespace: r.PathValue("namespace"), Count: 1}
+	ask = issuing.Ask{Namespace: strings.TrimPrefix(r.URL.Path, idsPath), Count: 1}
 	if r.URL.RawQuery == "" {
 		f, err = parseForm("", "", r.Header.Get("Accept"))
 		return ask, f, err

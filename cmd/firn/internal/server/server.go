@@ -227,7 +227,7 @@ func (s *Server) routes(st store.Store) (http.Handler, error) {
 	}
 	// Clients of Leaf and TinyId may put any prefix before their paths.
 	mux.Handle("/", leaf.Prefixed(tinyid.Prefixed(nothing)))
-	return limitInFlight(front, s.shares, bounded(front, tinyid.TakesForm, mux)), nil
+	return limitInFlight(front, s.shares, bounded(front, tinyid.TakesForm, api.Direct(mux))), nil
 }
 
 // Scheme returns the URL scheme of the HTTP interface: http, or https with TLS.
