@@ -4,6 +4,7 @@
 //	go run ./bench/report [-chart FILE]  # single calls in short slices, also on a busy machine; FILE gets an SVG picture
 //	go run ./bench/report lag            # how late the times in ids are, with and without a lag
 //	go run ./bench/report segments       # segments under full demand, on real stores
+//	go run ./bench/report start          # the command as a whole process, and the memory of an idle server
 package main
 
 import (
@@ -38,8 +39,10 @@ func run(picture string, args []string) error {
 		return lags()
 	case len(args) == 1 && args[0] == "segments":
 		return segments()
+	case len(args) == 1 && args[0] == "start":
+		return starts()
 	default:
-		return fmt.Errorf("%q: write no argument, for single calls, or lag or segments", args)
+		return fmt.Errorf("%q: write no argument, for single calls, or lag, segments or start", args)
 	}
 }
 
