@@ -79,7 +79,7 @@ func stateIn(dir string) string { return "XDG_STATE_HOME=" + filepath.Join(dir, 
 
 // build builds a program as make build does.
 func build(to, pkg string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-o", to, "github.com/firn-id/firn/"+pkg)
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", to, "github.com/firn-id/firn/"+pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, out)

@@ -115,11 +115,11 @@ func FreeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// BuildFirn builds the command into a folder and returns its path. The working directory must be the
+// BuildFirn builds the command, as make build does, into a folder and returns its path. The working directory must be the
 // root of the repository.
 func BuildFirn(dir string) (string, error) {
 	firn := filepath.Join(dir, "firn")
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", firn, "./cmd/firn").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", firn, "./cmd/firn").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return firn, nil
