@@ -31,6 +31,7 @@ type conn struct {
 	kept     int    // bytes for an unfinished command that are charged to peer
 
 	used    time.Time // when it was last answered
+	awake   time.Time // since when it has had something to do without a pause
 	partial time.Time // when an unfinished command came; zero without one
 	armed   time.Time // when the reader wakes at the latest; zero: never
 	closing bool      // close once the answers are written
@@ -40,6 +41,10 @@ type conn struct {
 }
 
 const noFD = ^uintptr(0)
+
+// A connection that does not pause for pauseless has not waited for its client. After maxAwake of that it lets others run:
+// the scheduler would only after ten times as long.
+const pauseless, maxAwake = 50 * time.Microsecond, time.Millisecond
 
 // A place is a connection's place in a limit of connections: an idle connection may have to leave it to a new one.
 type place interface {
@@ -182,8 +187,14 @@ func (c *conn) finishAny() {
 
 // received answers the commands in n more bytes, and reports whether to go on.
 func (c *conn) received(n int) bool {
-	c.peer.Turn()
 	start := time.Now()
+	if start.Sub(c.used) > pauseless {
+		c.awake = start
+	}
+	long := start.Sub(c.awake) > maxAwake
+	if c.peer.Turn(long); long {
+		c.awake = start
+	}
 	c.place.Busy()
 	c.unkeep()
 	c.hot = start.Sub(c.used) < hotFor
@@ -288,7 +299,7 @@ func (c *conn) flush() bool {
 	if err == nil {
 		_, err = c.net.Write(b)
 	}
-	c.peer.Turn()
+	c.peer.Turn(true)
 	if err != nil {
 		c.end(err)
 	}

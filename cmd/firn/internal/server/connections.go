@@ -254,7 +254,7 @@ type countedConn struct {
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.of.spare {
-		c.client.Turn()
+		c.client.Turn(true)
 	}
 	if n > 0 && !c.guard.admit(b[:n], c.client) {
 		c.of.warn(c)
@@ -265,7 +265,7 @@ func (c *countedConn) Read(b []byte) (int, error) {
 
 func (c *countedConn) Write(b []byte) (int, error) {
 	if c.of.spare {
-		c.client.Turn()
+		c.client.Turn(true)
 	}
 	c.guard.writing.Lock()
 	defer c.guard.writing.Unlock()

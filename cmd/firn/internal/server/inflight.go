@@ -50,7 +50,7 @@ func limitInFlight(front *issuing.Front, shares *share.Shares, next http.Handler
 		}
 		defer client.Give(under, 1)
 		if r.ProtoMajor == 2 { // a connection has many; those of HTTP/1 took their turn when they were read
-			client.Turn()
+			client.Turn(true)
 			if r.Context().Err() != nil {
 				return // reset by its client
 			}

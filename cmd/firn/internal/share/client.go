@@ -28,19 +28,27 @@ type Client struct {
 	turn    sync.Mutex
 }
 
-// crowd is how many connections and requests a client may have before they take turns.
-const crowd = 16
+// few and crowd are how many connections and requests a client may have before it lets others run in between, and before
+// they take turns, which costs more.
+const few, crowd = 16, 128
 
-// Turn lets others run before the client's next work, if the client has much of it. Its connections and requests enter one
-// after the other, each after what is ready to run has run. So a client that keeps all processors busy delays others by a few
-// requests, however many it sends on however many connections, and loses little while it is alone.
-func (c *Client) Turn() {
-	if c == nil || c.held[HTTPConnections].Load()+c.held[Requests].Load()+c.held[Probes].Load()+c.held[RedisConnections].Load() <= crowd {
+// Turn lets others run before the client's next work, if the client has much of it. The connections and requests of a crowd
+// enter one after the other, each after what is ready to run has run. So a client that keeps all processors busy delays
+// others by a few requests, however many it sends on however many connections, and loses little while it is alone. Long says
+// that the goroutine may have run for a millisecond: without a crowd, nothing else needs to yield.
+func (c *Client) Turn(long bool) {
+	if c == nil {
 		return
 	}
-	c.turn.Lock()
-	runtime.Gosched()
-	c.turn.Unlock()
+	n := c.held[HTTPConnections].Load() + c.held[Requests].Load() + c.held[Probes].Load() + c.held[RedisConnections].Load()
+	switch {
+	case n > crowd:
+		c.turn.Lock()
+		runtime.Gosched()
+		c.turn.Unlock()
+	case n > few && long:
+		runtime.Gosched()
+	}
 }
 
 // Leave ends a use of the client. What it has taken it must still give back.
