@@ -54,7 +54,7 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 		half := (here.mono - before) / 2
 		offset := here.wall.Add(-half).Sub(there)
 		switch {
-		case offset.Abs()+half <= s.cfg.Tolerance:
+		case half <= s.cfg.Tolerance && offset.Abs() <= s.cfg.Tolerance-half: // the sum overflows for a clock that is centuries away
 			here.there = there.Add(half)
 			return s.check(here), nil
 		case offset.Abs() > s.cfg.Tolerance:

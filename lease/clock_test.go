@@ -65,6 +65,19 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 	}
 }
 
+// Differences between times saturate at 292 years.
+func TestAClockThatIsCenturiesAwayIsRefused(t *testing.T) {
+	for _, year := range []int{1, 1600, 2400, 10_000} {
+		w := newWorld(t)
+		there := func() time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+		var calls int
+		s := must(NewSlots(Config{Store: counted{slowClock{remote{w.store, there, nil}, time.Millisecond, w.time}, &calls}, Generator: firn.Config{Time: w.time}}))
+		if _, err := s.checkClock(context.Background()); !errors.Is(err, ErrClock) {
+			t.Errorf("in the year %d: %v", year, err)
+		}
+	}
+}
+
 // What was asked is asked as of now by the clock that was checked, whatever the wall clock
 // shows by then.
 func TestAnAskIsMovedToThePresent(t *testing.T) {

@@ -112,6 +112,14 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 		}
 	}
 	for version, verdict := range map[int64]store.Verdict{
+		90_620: store.Bad, 100_006: store.Bad, 100_007: store.Good, 110_001: store.Bad, 110_002: store.Good,
+		140_003: store.Bad, 140_004: store.Good, 150_000: store.Good,
+	} {
+		if f := found(t, sqlstore.Postgres, "durability", postgres("life", version, 1)); f.Verdict != verdict || (f.Advice == "") != (verdict == store.Good) {
+			t.Errorf("version %d: %v, %v", version, f.Verdict, f)
+		}
+	}
+	for version, verdict := range map[int64]store.Verdict{
 		100_023: store.Doubtful, 130_020: store.Doubtful, 130_021: store.Good, 150_012: store.Doubtful, 150_013: store.Good,
 		170_004: store.Doubtful, 170_005: store.Good, 180_000: store.Good,
 	} {

@@ -167,6 +167,9 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	if e.durable = lax == "" && wrong == ""; lax != "" {
 		e.settings = lax
 	}
+	if why, update := forgets(version); why != "" {
+		e.durable, e.settings, e.advice = false, why, update
+	}
 	if wrong != "" {
 		e.settings = "table " + Table + " " + wrong
 		e.advice = "have an ordinary table, ALTER TABLE " + Table + " SET LOGGED, partitions too: no standby has others"
@@ -179,6 +182,17 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 		e.replicas.Advice = "update PostgreSQL to 17.5, 16.9, 15.13, 14.18, 13.21 or later"
 	}
 	return e, err
+}
+
+// forgets says why a version may lose what it has confirmed, and what to do about it.
+func forgets(version int) (why, advice string) {
+	switch major, minor := version/10_000, version%10_000; {
+	case major == 14 && minor < 4: // bug 17485
+		return fmt.Sprintf("PostgreSQL 14.%d: REINDEX and CREATE INDEX CONCURRENTLY make indexes without some rows", minor), "update PostgreSQL to 14.4 or later, and then REINDEX TABLE " + Table
+	case major < 10, major == 10 && minor < 7, major == 11 && minor < 2: // data_sync_retry
+		return "this version syncs a file again that could not be synced, and takes that for success", "update PostgreSQL to 10.7, 11.2 or later"
+	}
+	return "", ""
 }
 
 // hasty reports whether a server does not wait for standbys until its checkpointer has started; all
