@@ -43,6 +43,9 @@ func (c *Caller) Token() string {
 	return c.is.name
 }
 
+// Anonymous reports whether the caller has shown nothing that identifies it.
+func (c *Caller) Anonymous() bool { return c.is.anonymous }
+
 // May reports whether the caller may use a namespace.
 func (c *Caller) May(namespace string) bool { return c.is.may.match(namespace) }
 

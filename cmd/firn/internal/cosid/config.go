@@ -71,6 +71,9 @@ type Config struct {
 	// Create is called before a name that the store does not have is made, and returns an error, such as *[Denied], if
 	// the client may not make it. Undo is called if another request made it meanwhile. Default: no limit.
 	Create func(r *http.Request) (undo func(), err error)
+	// Skip is called after Allow, before a counter begins so far above its least id that only known clients may do so:
+	// it uses up the ids below. It returns an error, such as *[Denied], if the client may not. Default: every client may.
+	Skip func(r *http.Request) error
 	// Take is called after Allow, before a range of ids is taken from a segment. It returns
 	// an error, such as *[Denied] with 429, if the client must wait. Done is called after,
 	// with whether the range was issued. Default: no limit.
@@ -114,6 +117,9 @@ func (c *Config) check() error {
 	}
 	if c.Create == nil {
 		c.Create = func(*http.Request) (func(), error) { return func() {}, nil }
+	}
+	if c.Skip == nil {
+		c.Skip = func(*http.Request) error { return nil }
 	}
 	if c.Take == nil {
 		c.Take = func(*http.Request, string, int64) (func(bool), error) { return func(bool) {}, nil }

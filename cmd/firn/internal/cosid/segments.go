@@ -49,9 +49,14 @@ func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
 	if offset < 0 || offset >= int64(firn.MaxID) {
 		p.fail(refused("offset is %d; 0 to %d are allowed", offset, int64(firn.MaxID)-1))
 	}
-	name, least, _, err := h.segment(r, p)
+	name, least, maxStep, err := h.segment(r, p)
 	if err != nil {
 		return err
+	}
+	if offset-int64(least) > maxStep {
+		if err := h.cfg.Skip(r); err != nil {
+			return err
+		}
 	}
 	if err := h.admit(r, "segment "+name, h.made(r, name)); err != nil {
 		return err

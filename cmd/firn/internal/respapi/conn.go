@@ -42,6 +42,9 @@ type conn struct {
 
 const noFD = ^uintptr(0)
 
+// flushEvery is how long commands that wait, as for a store, withhold earlier answers.
+const flushEvery = 50 * time.Millisecond
+
 // A connection that does not pause for pauseless has not waited for its client. After maxAwake of that it lets others run:
 // the scheduler would only after ten times as long.
 const pauseless, maxAwake = 50 * time.Microsecond, time.Millisecond
@@ -227,7 +230,7 @@ func (c *conn) consume() (read, commands int) {
 	if c.generation != c.server.cfg.Service.Generation() {
 		c.identify() // the client's token may have been revoked
 	}
-	longest := min(maxRun, c.server.front.Limits().Batch)
+	longest, flushed := min(maxRun, c.server.front.Limits().Batch), time.Now()
 	for read < c.filled && !c.closing {
 		limits := callerLimits
 		if c.caller == nil {
@@ -260,8 +263,13 @@ func (c *conn) consume() (read, commands int) {
 			read += (run - 1) * n
 			commands += run
 		}
-		if len(c.out) >= flushAt && !c.flush() {
+		// A client that has gone shows itself when its answers are written. Do not take ids for it until then.
+		slow := len(c.out) > 0 && time.Since(flushed) > flushEvery
+		if (slow || len(c.out) >= flushAt) && !c.flush() {
 			break
+		}
+		if slow {
+			flushed = time.Now()
 		}
 	}
 	return read, commands

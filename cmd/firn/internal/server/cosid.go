@@ -26,7 +26,7 @@ var cosidPaths = []string{"/machines/", "/segments/", "/ids", "/ids/"}
 func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.Handler) error {
 	d := &distributor{front: s.service.Front(issuing.CosID), cfg: s.cfg.Load}
 	h, err := cosid.Handler(cosid.Config{
-		Store: st, Issue: d.issue, Allow: d.allow, Segment: d.segment, Create: d.create, Take: d.take, Observe: d.observe, Log: s.log,
+		Store: st, Issue: d.issue, Allow: d.allow, Segment: d.segment, Create: d.create, Skip: d.skip, Take: d.take, Observe: d.observe, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -98,6 +98,19 @@ func (d *distributor) segment(name string) (least firn.ID, maxStep int64, err er
 	}
 	return 0, 0, fmt.Errorf("%w: the ids of namespace %q are %s, and are not handed out as ranges: take single ids at /ids/%s, or have a name of its own that is declared with kind: segment",
 		cosid.ErrNoSegment, name, is, name)
+}
+
+// skip refuses callers that nobody knows.
+func (d *distributor) skip(r *http.Request) error {
+	a, ok := r.Context().Value(asked{}).(*asked)
+	switch {
+	case !ok || a.caller == nil:
+		return errUnasked
+	case a.caller.Anonymous():
+		return asCosID(d.front.Refuse(failure.New(http.StatusForbidden, "permission_denied",
+			"offset is above the greatest step (max_step, or %d): without a token a counter cannot begin there, since that uses up the ids below", cosid.DefaultMaxStep)))
+	}
+	return nil
 }
 
 // take charges a range of ids to the caller's rates.

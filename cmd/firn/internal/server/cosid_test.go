@@ -187,3 +187,32 @@ func TestARefusedNumberOfCosIDUsesNoIDUp(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 }
+
+// Two requests would use up a counter, such as the one of the next month.
+func TestOnlyKnownClientsOfCosIDSkipIDs(t *testing.T) {
+	v := serve(t, "cosid: true\nnamespaces: {shop.orders: {kind: segment}}\nanonymous: ['*']\n"+"tokens:\n  - {name: a, sha256: "+access.Hash("a")+", namespaces: ['*']}\n")
+	for _, step := range []struct {
+		offset, token string
+		want          int
+	}{
+		{"9223372036854775806", "", 403}, {"1000002", "", 403}, {"1000000", "", 201}, {"9223372036854775806", "a", 201},
+	} {
+		for _, name := range []string{"orders", "other" + step.offset + step.token} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+v.addr+"/segments/distributor/shop/"+name+"?step=1&offset="+step.offset, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if step.token != "" {
+				req.Header.Set("Authorization", "Bearer "+step.token)
+			}
+			answer, err := fresh(t).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if answer.StatusCode/100 != step.want/100 {
+				t.Errorf("%s begins at %s, token %q: %s", name, step.offset, step.token, answer.Status)
+			}
+		}
+	}
+}

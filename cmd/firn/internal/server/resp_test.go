@@ -159,3 +159,22 @@ func TestAListenerThatFailsEndsTheServer(t *testing.T) {
 		}
 	}
 }
+
+// A client that has gone shows itself only when its answers are written: until then its later commands would take ids.
+func TestAnAnswerIsNotWithheldUntilAllCommandsAreDone(t *testing.T) {
+	v := serve(t, "namespaces: {flake: {layout: sonyflake}}\n") // 25,600 ids a second
+	c := dial(t, v.redis)
+	if _, err := io.WriteString(c, "FIRN.NEXT flake COUNT 10000\r\nFIRN.NEXT flake COUNT 100000\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(c)
+	for range 1 + 10_000 {
+		if _, err := answers.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, metrics := get(t, fresh(t), "http://"+v.addr+"/metrics", "")
+	if want := `firn_ids_total{namespace="flake"} 10000`; !strings.Contains(metrics, want) {
+		t.Error("the second command was done before the answer to the first was written")
+	}
+}
