@@ -211,14 +211,14 @@ func (r *Registrar) hold(ctx context.Context, q *request, b bucket, id int, m ma
 }
 
 func (r *Registrar) log(q *request, id int, before machine) {
-	log := r.cfg.Log.With("namespace", q.Namespace, "instance", q.Name, "machine", id)
+	fields := []any{"namespace", q.Namespace, "instance", q.Name, "machine", id}
 	switch {
 	case before.Held && before.Instance == q.Name:
-		log.Debug("machine number assigned again")
+		r.cfg.Log.Debug("machine number assigned again", fields...)
 	case before.Held:
-		log.Warn("machine number taken from a silent instance", "from", before.Instance, "silent for ms", q.now-before.Stamp)
-	default:
-		log.Info("machine number assigned")
+		r.warn("machine number taken from a silent instance", append(fields, "from", before.Instance, "silent for ms", q.now-before.Stamp)...)
+	default: // at debug level too: a client makes thousands of these a second
+		r.cfg.Log.Debug("machine number assigned", fields...)
 	}
 }
 
@@ -275,7 +275,7 @@ func (r *Registrar) returnClaim(ctx context.Context, q *request) {
 	m.Held, m.Stable = false, false
 	m, err := r.setMachine(ctx, q.Namespace, q.claim, m)
 	if err != nil {
-		r.cfg.Log.Warn("the second machine number of an instance could not be returned",
+		r.warn("the second machine number of an instance could not be returned",
 			"namespace", q.Namespace, "instance", q.Name, "machine", q.claim, "error", err)
 		return
 	}

@@ -77,7 +77,7 @@ func (r *Registrar) Revert(ctx context.Context, of Instance) error {
 				return nil
 			}
 			released = m.revision
-			r.cfg.Log.Info("machine number returned", "namespace", of.Namespace, "instance", of.Name, "machine", id)
+			r.cfg.Log.Debug("machine number returned", "namespace", of.Namespace, "instance", of.Name, "machine", id)
 		}
 		// From here on another instance may have the number. If this write fails for good, the
 		// bucket lists a number that is free or another's; the next call handles that.

@@ -132,7 +132,7 @@ func (r *Registrar) setMachine(ctx context.Context, namespace string, id int, m 
 
 func (r *Registrar) setBucket(ctx context.Context, namespace, instance string, b bucket) (bucket, error) {
 	if value, err := json.Marshal(b); err == nil && len(value) > store.MaxValueBytes {
-		r.cfg.Log.Warn("an instance gets no machine number: the record of its name is full", "namespace", namespace, "instance", instance, "instances", len(b.Machines))
+		r.warn("an instance gets no machine number: the record of its name is full", "namespace", namespace, "instance", instance, "instances", len(b.Machines))
 		return b, &OverflowError{Namespace: namespace, Instance: instance, Total: len(b.Machines) - 1, Own: -1, Crowded: true}
 	}
 	var err error

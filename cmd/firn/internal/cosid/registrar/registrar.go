@@ -86,6 +86,8 @@ type Registrar struct {
 
 	mu    sync.Mutex // guards views; never held while waiting
 	views map[string]*view
+
+	warned warnings
 }
 
 // New returns a registrar. It does not call the store yet.
