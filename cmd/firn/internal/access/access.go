@@ -41,6 +41,9 @@ type Token struct {
 type Credentials struct {
 	Token string // the secret; empty without one
 	Local bool   // both ends of the connection are on this machine: see [Local]
+	// Foreign: a browser sends the request for a page of another origin, which has no part in what the
+	// browser proves by itself: its address, its certificate.
+	Foreign bool
 	// Certificate is the client's, verified against the configured authorities in the
 	// handshake; nil without one.
 	Certificate *x509.Certificate
@@ -136,7 +139,7 @@ func (b *Book) OpenMetrics() bool { return b.config.OpenMetrics }
 // Identify returns the caller with these credentials. A wrong token is an error even where
 // no token is needed. If no tokens are configured at all, it ignores the token.
 func (b *Book) Identify(c Credentials) (*Caller, error) {
-	p := proof{local: c.Local, certificate: c.Certificate, client: c.Client}
+	p := proof{local: c.Local, foreign: c.Foreign, certificate: c.Certificate, client: c.Client}
 	if c.Token != "" {
 		p.secret, p.sum = true, sha256.Sum256([]byte(c.Token))
 	}
@@ -159,6 +162,9 @@ func (b *Book) find(p proof) (*identity, error) {
 			return nil, unauthorized("the token is not known here: it was never in the configuration, or was taken out of it")
 		}
 		return id, nil
+	}
+	if p.foreign && b.local == nil {
+		return nil, unauthorized("a browser sent this request for a page of another origin: such a request needs a token in its own header, as pages may not use up ids on behalf of their visitors")
 	}
 	if p.certificate != nil {
 		if id := b.certified(p.certificate); id != nil {

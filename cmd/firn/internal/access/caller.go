@@ -20,10 +20,10 @@ type Caller struct {
 
 // A proof identifies a caller, without the secret itself.
 type proof struct {
-	secret, local bool
-	sum           [sha256.Size]byte
-	certificate   *x509.Certificate
-	client        *share.Client // proves nothing; stays with the caller
+	secret, local, foreign bool
+	sum                    [sha256.Size]byte
+	certificate            *x509.Certificate
+	client                 *share.Client // proves nothing; stays with the caller
 }
 
 // Name returns the name of the caller's token; "anonymous" or "local" without one.

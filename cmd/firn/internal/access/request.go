@@ -23,7 +23,8 @@ func (b *Book) CallerOf(r *http.Request) (*Caller, error) {
 // OfRequest returns the credentials of an HTTP request, for every protocol over HTTP: the
 // Bearer token, the verified certificate, and whether the request comes from this machine.
 func OfRequest(r *http.Request) (Credentials, error) {
-	c := Credentials{Local: local(r), From: r.RemoteAddr, Client: share.In(r.Context())}
+	c := Credentials{Foreign: foreignPage(r), From: r.RemoteAddr, Client: share.In(r.Context())}
+	c.Local = !c.Foreign && local(r)
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Certificate = r.TLS.VerifiedChains[0][0]
 	}
@@ -50,7 +51,7 @@ func loopback(a net.Addr) bool {
 // forwarded are the headers that proxies add.
 var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Via"}
 
-// local reports whether a request comes from this machine, as far as the server can know.
+// local reports whether a request comes from this machine, as far as the server can know, unless it is of a foreign page.
 // Through a proxy on this machine every client would look local; its headers, or a Host that
 // does not name this machine, show that there is one. The check of Host also stops web pages
 // whose domain resolves to 127.0.0.1.
@@ -76,7 +77,7 @@ func local(r *http.Request) bool {
 			return false
 		}
 	}
-	return !foreignPage(r)
+	return true
 }
 
 // foreignPage reports whether a browser sends the request for a page of another origin. The

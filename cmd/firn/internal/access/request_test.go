@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
@@ -60,6 +62,48 @@ func TestARequestIsLocalOnlyWithoutAProxy(t *testing.T) {
 		got, err := access.OfRequest(request(t, c.change))
 		if err != nil || got.Local != c.want {
 			t.Errorf("%s: %v, %v", name, got.Local, err)
+		}
+	}
+}
+
+// A page of any origin could use up the ids that its visitors may have: they open the page inside of the network, and
+// their browsers show certificates by themselves. Only a token is nothing that a page has.
+func TestAForeignPageNeedsAToken(t *testing.T) {
+	leaf := &x509.Certificate{NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"pay.example.org"}}
+	sum := sha256.Sum256([]byte("s"))
+	tokens := []access.Token{{Name: "shop", SHA256: &sum, Namespaces: []string{"orders"}}, {Name: "pay", Certificate: "pay.example.org", Namespaces: []string{"orders"}}}
+	for _, cfg := range []access.Config{{}, {Anonymous: []string{"*"}}, {Tokens: tokens}, {Tokens: tokens, Anonymous: []string{"*"}}} {
+		b := access.NewBook(cfg, nil, func() time.Duration { return 0 })
+		for _, c := range []struct {
+			token       string
+			certificate bool
+		}{{"", false}, {"", true}, {"s", false}, {"s", true}} {
+			of := func(site string) string {
+				caller, err := b.CallerOf(request(t, func(r *http.Request) {
+					r.Header.Set("Sec-Fetch-Site", site)
+					if c.token != "" {
+						r.Header.Set("Authorization", "Bearer "+c.token)
+					}
+					if c.certificate {
+						r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{leaf}}}
+					}
+				}))
+				if err != nil {
+					return ""
+				}
+				return caller.Name()
+			}
+			own, foreign := of("same-origin"), of("cross-site")
+			switch {
+			case c.token != "" && len(cfg.Tokens) > 0:
+				if own != "shop" || foreign != "shop" {
+					t.Errorf("%+v of %+v: %q and %q", c, cfg, own, foreign)
+				}
+			case foreign != "":
+				t.Errorf("%+v of %+v: a foreign page is %q", c, cfg, foreign)
+			case own == "" && (len(cfg.Tokens) == 0 || len(cfg.Anonymous) > 0 || c.certificate):
+				t.Errorf("%+v of %+v: its own page is nobody", c, cfg)
+			}
 		}
 	}
 }
