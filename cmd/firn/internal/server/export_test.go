@@ -20,3 +20,6 @@ func (s *Server) Panic() {
 
 // NewPatientConn is newPatientConn.
 var NewPatientConn = newPatientConn
+
+// SetDrain shortens how long requests in flight are awaited at the end; call it before Serve.
+func (s *Server) SetDrain(d time.Duration) { s.timeouts.drain = d }

@@ -100,7 +100,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	ended := make(chan error, 2)
 	begin := func(f front) {
 		go func() {
-			ended <- f.serve(taking, s.timeouts.drain)
+			ended <- f.serve(taking, s.timeouts.drain, s.log)
 			refuse() // if one front fails, the others must not go on
 			stop()
 		}()
@@ -195,7 +195,7 @@ func (s *Server) linger(taking context.Context, while time.Duration) {
 }
 
 // serve returns when ctx has ended and the requests in flight are answered, or after longest.
-func (f front) serve(ctx context.Context, longest time.Duration) error {
+func (f front) serve(ctx context.Context, longest time.Duration, log *slog.Logger) error {
 	failed := make(chan error, 1)
 	go func() { failed <- f.server.Serve(f.listener) }()
 	select {
@@ -206,8 +206,9 @@ func (f front) serve(ctx context.Context, longest time.Duration) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
 	defer cancel()
 	err := f.server.Shutdown(drain)
-	if err != nil {
-		err = fmt.Errorf("%s requests still in flight after %v were cut off: %w", f.name, longest, errors.Join(err, f.server.Close()))
+	if errors.Is(err, context.DeadlineExceeded) { // no error: a client may not read its answer
+		log.Warn("requests still in flight were cut off", "protocol", f.name, "after", longest)
+		err = f.server.Close()
 	}
 	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
