@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
+	"github.com/firn-id/firn/cmd/firn/internal/sparse"
 	"github.com/firn-id/firn/segment"
 )
 
@@ -21,13 +22,7 @@ type handler struct {
 	known sync.Map // the names that exist, each with its kind
 
 	mu     sync.Mutex // guards logged
-	logged map[string]*logState
-}
-
-// A logState says when failures with a code were last logged.
-type logState struct {
-	last    time.Duration // monotonic
-	omitted int           // since then
+	logged map[string]*sparse.Log
 }
 
 // logInterval is how often failures with one code are logged. Without it, all clients that
@@ -35,21 +30,15 @@ type logState struct {
 const logInterval = 10 * time.Second
 
 // shouldLog reports whether to log a failure, and how many were omitted before it.
-func (h *handler) shouldLog(code string) (omitted int, ok bool) {
-	now := h.cfg.Time.Monotonic()
+func (h *handler) shouldLog(kind string) (omitted int, ok bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.logged[code]
-	if s == nil { // only four kinds are logged, so the map stays small
-		h.logged[code] = &logState{last: now}
-		return 0, true
+	l := h.logged[kind]
+	if l == nil { // there are only four kinds, so the map stays small
+		l = sparse.Every(logInterval)
+		h.logged[kind] = l
 	}
-	if now-s.last < logInterval {
-		s.omitted++
-		return 0, false
-	}
-	omitted, s.last, s.omitted = s.omitted, now, 0
-	return omitted, true
+	h.mu.Unlock()
+	return l.Due(h.cfg.Time.Monotonic())
 }
 
 // Handler returns the handler for all paths of CosId's proxy: /machines/, /segments/ and
@@ -59,7 +48,7 @@ func Handler(cfg Config) (http.Handler, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)
 	}
-	h := &handler{cfg: cfg, logged: map[string]*logState{}}
+	h := &handler{cfg: cfg, logged: map[string]*sparse.Log{}}
 	var err error
 	if h.machines, err = cfg.machines(); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
+	"github.com/firn-id/firn/cmd/firn/internal/sparse"
 )
 
 // Listeners are the listeners of a server, which closes them.
@@ -122,7 +123,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		TLSConfig:         overHTTP,
 		ConnContext:       connContext,
 		ConnState:         connState,
-		ErrorLog:          log.New(&serverErrors{server: s}, "", 0),
+		ErrorLog:          log.New(serverErrors{s, sparse.Every(panicsEvery)}, "", 0),
 	}}})
 	running := 1
 	bounded := on.RESP
@@ -256,14 +257,14 @@ func http2(ping time.Duration) *http.HTTP2Config {
 // which only this log reports, so it goes to the audit log. A panic is a fault of the server.
 // The rest is noise of clients that disconnect.
 type serverErrors struct {
-	server   *Server
-	panicked time.Time // when the latest panic was logged as an error; log.Logger writes one line at a time
+	server *Server
+	panics *sparse.Log
 }
 
 // panicsEvery is how often a panic is logged as an error: clients repeat their requests.
 const panicsEvery = 10 * time.Second
 
-func (e *serverErrors) Write(line []byte) (int, error) {
+func (e serverErrors) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	if rest, found := strings.CutPrefix(text, "http: TLS handshake error from "); found {
 		if from, why, _ := strings.Cut(rest, ": "); access.RefusesCertificate(why) {
@@ -271,8 +272,10 @@ func (e *serverErrors) Write(line []byte) (int, error) {
 		}
 	}
 	level := slog.LevelDebug
-	if strings.Contains(text, ": panic serving ") && time.Since(e.panicked) >= panicsEvery {
-		level, e.panicked = slog.LevelError, time.Now()
+	if strings.Contains(text, ": panic serving ") {
+		if _, due := e.panics.Due(e.server.clock.time.Monotonic()); due {
+			level = slog.LevelError
+		}
 	}
 	e.server.log.Log(context.Background(), level, text)
 	return len(line), nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.opentelemetry.io/otel"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	traced "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -198,5 +199,22 @@ func TestTracesAreOffByDefaultAndBadSettingsAreRefused(t *testing.T) {
 		if err != nil || traces.On() {
 			t.Errorf("%v: %v, on %v", c.set, err, err == nil)
 		}
+	}
+}
+
+// A collector that is away refuses hundreds of spans at a time.
+func TestTracesThatCannotBeSentAreOneLineAMinute(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+	var out strings.Builder
+	traces, err := telemetry.Start(t.Context(), "v9", slog.New(slog.NewTextHandler(&out, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = traces.Stop(context.Background()) }) // nothing is left to export
+	for range 100 {
+		otel.Handle(errors.New("refused"))
+	}
+	if n := strings.Count(out.String(), "traces could not be sent"); n != 1 {
+		t.Errorf("%d lines: %s", n, out.String())
 	}
 }

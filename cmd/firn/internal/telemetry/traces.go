@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
@@ -19,6 +20,9 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/sparse"
 )
 
 // Traces export spans. The zero value is not usable; see [Start].
@@ -65,7 +69,12 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces could not be sent", "error", err) }))
+	failed, clock := sparse.Every(time.Minute), firn.SystemTime() // a collector that is away refuses many spans a second
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		if omitted, due := failed.Due(clock.Monotonic()); due {
+			log.Warn("traces could not be sent", "error", err, "omitted", omitted)
+		}
+	}))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
 	return &Traces{provider: provider, stop: provider.Shutdown}, nil
 }
