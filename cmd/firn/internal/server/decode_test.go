@@ -331,7 +331,7 @@ func TestIDsOfAnotherFormAreRefusedOverEachProtocol(t *testing.T) {
 	for _, namespace := range slices.Sorted(maps.Keys(ids)) {
 		for from, id := range ids {
 			if (from == namespace && from != "striped") || sameForm[from] != "" && sameForm[from] == sameForm[namespace] ||
-				from == "bills" && namespace == "random" || // 32 digits are a UUID of version 4 in the last 20 s of each minute
+				from == "bills" && namespace == "random" || // 32 digits are a UUID of version 4 in seconds 40 to 49 of a minute
 				from == "striped" && sameForm[namespace] != "" || namespace == "striped" && sameForm[from] != "" {
 				continue
 			}
