@@ -114,22 +114,20 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// maxNameBytes bounds the names that CheckName allows.
-const maxNameBytes = 64
+// What CheckName allows.
+const (
+	maxNameBytes = 64
+	inNames      = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
+)
 
 // CheckName returns a *[firn.SyntaxError] for a name that is not 1 to 64 letters, digits, dots, dashes
 // and underscores; such names fit into keys, paths and settings files. What is named: a pool, a
 // counter.
 func CheckName(what, name string) error {
-	if name != "" && len(name) <= maxNameBytes && !strings.ContainsFunc(name, notInNames) {
+	if name != "" && len(name) <= maxNameBytes && strings.Trim(name, inNames) == "" {
 		return nil
 	}
 	return firn.NewSyntaxError(what+" name", name, "1 to 64 letters, digits, dots, dashes and underscores are allowed")
-}
-
-func notInNames(r rune) bool {
-	letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-	return !letter && !('0' <= r && r <= '9') && r != '.' && r != '-' && r != '_'
 }
 
 // CheckValue returns an [ErrRefused] for a value above [MaxValueBytes]. Every backend calls it.
