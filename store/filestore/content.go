@@ -95,7 +95,7 @@ func decodeHead(of string, text []byte) (c content, err error) {
 	return c, nil
 }
 
-// decodeRegisters parses the registers of a file. Each lease does so several times, for all slots of a pool.
+// decodeRegisters parses the registers of a file: all slots of a pool, for instance.
 func decodeRegisters(text []byte) ([]store.Entry, error) {
 	all := make([]store.Entry, 0, bytes.Count(text, []byte("\n"))/2) // each has two lines, or more
 	keys := string(text)                                             // the keys are parts of it
@@ -103,13 +103,39 @@ func decodeRegisters(text []byte) ([]store.Entry, error) {
 		line, rest, _ := strings.Cut(keys, "\n")
 		e, length, err := decodeLine(line)
 		if err != nil || length >= uint64(len(rest)) || len(all) > 0 && e.Key <= all[len(all)-1].Key {
-			return nil, fmt.Errorf("the line %.99q is not a register, or not in its place", line)
+			return nil, notRegister(line)
 		}
 		e.Value = text[len(text)-len(rest):][:length:length]
 		all = append(all, e)
 		keys = rest[length+1:]
 	}
 	return all, nil
+}
+
+// findRegister returns a copy of one register without parsing the others. The error is [store.ErrNotFound] if there is none.
+func findRegister(text []byte, key string) (store.Entry, error) {
+	begin := []byte(strconv.Quote(key) + " ")
+	for len(text) > 0 {
+		line, rest, _ := bytes.Cut(text, []byte("\n"))
+		length, err := strconv.ParseUint(string(line[bytes.LastIndexByte(line, ' ')+1:]), 10, 64)
+		if err != nil || length >= uint64(len(rest)) {
+			return store.Entry{}, notRegister(string(line))
+		}
+		if bytes.HasPrefix(line, begin) {
+			e, _, err := decodeLine(string(line))
+			if err != nil {
+				return store.Entry{}, notRegister(string(line))
+			}
+			e.Value = bytes.Clone(rest[:length])
+			return e, nil
+		}
+		text = rest[length+1:]
+	}
+	return store.Entry{}, store.ErrNotFound
+}
+
+func notRegister(line string) error {
+	return fmt.Errorf("the line %.99q is not a register, or not in its place", line)
 }
 
 // decodeLine parses the line of a register, and returns the length of its value too.

@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/firn-id/firn/store"
@@ -28,6 +29,25 @@ func TestRegistersAreReadAsTheyWereWritten(t *testing.T) {
 		if want := c.registers[i]; e.Key != want.Key || string(e.Value) != string(want.Value) || e.Revision != want.Revision || cap(e.Value) != len(e.Value) {
 			t.Errorf("%+v was read as %+v", want, e)
 		}
+		one, err := findRegister(read.text, e.Key)
+		if err != nil || one.Key != e.Key || string(one.Value) != string(e.Value) || one.Value == nil || one.Revision != e.Revision {
+			t.Errorf("%+v was found as %+v, %v", e, one, err)
+		}
+	}
+	for _, key := range []string{"firn/p/slot/1", "firn/p/slot/2", "", "firn/p/slot/100"} {
+		if e, err := findRegister(read.text, key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%q was found as %+v, %v", key, e, err)
+		}
+	}
+}
+
+// Later reads use the memory of earlier ones.
+func TestAValueStaysAsItWasRead(t *testing.T) {
+	text := []byte("\"k\" 0000000000000001 5\nvalue\n")
+	e, err := findRegister(text, "k")
+	clear(text)
+	if err != nil || e.Key != "k" || string(e.Value) != "value" {
+		t.Errorf("%+v, %v", e, err)
 	}
 }
 

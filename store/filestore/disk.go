@@ -34,7 +34,8 @@ type disk interface {
 	counts() (map[string]uint64, error)
 	setCounts(map[string]uint64) error
 
-	read(name string) ([]byte, error)
+	// read returns the content of a file, in the memory of into if there is enough of it.
+	read(name string, into []byte) ([]byte, error)
 	// write writes and syncs a file. It also syncs the file's name if the file is new or withName is
 	// set: its creator may have been killed before it synced the name.
 	write(name string, text []byte, withName bool) error
@@ -199,7 +200,7 @@ func (d *osDisk) life() (string, error) {
 }
 
 func (d *osDisk) counts() (map[string]uint64, error) {
-	text, err := d.read(countsName)
+	text, err := d.read(countsName, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -210,22 +211,23 @@ func (d *osDisk) setCounts(counts map[string]uint64) error {
 	return d.replace(countsName, encodeCounts(counts), false)
 }
 
-func (d *osDisk) read(name string) ([]byte, error) {
+func (d *osDisk) read(name string, into []byte) ([]byte, error) {
 	f, err := os.Open(d.path(name))
 	if err != nil {
 		return nil, err
 	}
-	text, err := readAll(f)
+	text, err := readAll(f, into)
 	return text, errors.Join(err, f.Close())
 }
 
-// readAll reads a file into memory of its size.
-func readAll(f *os.File) ([]byte, error) {
+// readAll reads a file into memory of its size, or into that which is given.
+func readAll(f *os.File, into []byte) ([]byte, error) {
 	at, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	text := bytes.NewBuffer(make([]byte, 0, min(at.Size(), maxFile)+bytes.MinRead))
+	text := bytes.NewBuffer(into[:0])
+	text.Grow(int(min(at.Size(), maxFile)) + bytes.MinRead)
 	_, err = text.ReadFrom(io.LimitReader(f, maxFile))
 	return text.Bytes(), err
 }

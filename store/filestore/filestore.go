@@ -39,6 +39,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -54,6 +55,7 @@ type Store struct {
 	calls  *backend.Calls
 	turn   chan struct{} // held by this handle's writer; file locks distinguish processes only by their open file
 	failed atomic.Pointer[error]
+	memory sync.Pool // of *texts, of reads of one key: each holder of a worker makes one every few seconds
 }
 
 // Open opens the store in a folder. Errors: [store.ErrNotFound] if it does not exist;
@@ -134,15 +136,20 @@ func (s *Store) Close() error { return s.calls.Close(s.dir, func() error { retur
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	return s.calls.Get(ctx, key, func(ctx context.Context) (store.Entry, error) {
-		f, err := s.read(ctx, family(key))
+		memory, ok := s.memory.Get().(*texts)
+		if !ok {
+			memory = new(texts)
+		}
+		defer s.memory.Put(memory)
+		f, err := s.read(ctx, family(key), memory)
 		if err != nil {
 			return store.Entry{}, err
 		}
-		at, found := f.find(key)
-		if !found {
-			return store.Entry{}, store.ErrNotFound
+		e, err := findRegister(f.text, key)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			err = s.damaged(family(key), err)
 		}
-		return f.registers[at], nil
+		return e, err
 	})
 }
 
@@ -157,7 +164,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 			if !strings.HasPrefix(of, prefix) && !strings.HasPrefix(prefix, of) {
 				continue
 			}
-			f, err := s.read(ctx, of)
+			f, err := s.parse(ctx, of)
 			if err != nil {
 				return nil, err
 			}
@@ -172,11 +179,26 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	})
 }
 
+// parse reads the registers of a family and parses them.
+func (s *Store) parse(ctx context.Context, of string) (content, error) {
+	f, err := s.read(ctx, of, new(texts))
+	if err != nil {
+		return f, err
+	}
+	if f.registers, err = decodeRegisters(f.text); err != nil {
+		err = s.damaged(of, err)
+	}
+	return f, err
+}
+
+// texts is the memory for both files of a family.
+type texts [2][]byte
+
 // read reads the registers of a family. A reader takes no lock: between two consecutive writes it may
 // find both files half written, and tries again.
-func (s *Store) read(ctx context.Context, of string) (content, error) {
+func (s *Store) read(ctx context.Context, of string, memory *texts) (content, error) {
 	for try := 1; ; try++ {
-		newest, err := s.readOnce(of)
+		newest, err := s.readOnce(of, memory)
 		if try == maxReads || !errors.Is(err, errDamaged) {
 			return newest, err
 		}
@@ -189,14 +211,14 @@ func (s *Store) read(ctx context.Context, of string) (content, error) {
 // maxReads is far more than concurrent writes can need.
 const maxReads = 50
 
-func (s *Store) readOnce(of string) (content, error) {
+func (s *Store) readOnce(of string, memory *texts) (content, error) {
 	if err := s.failed.Load(); err != nil {
 		return content{}, *err
 	}
-	zero, err0 := s.readFile(of, 0)
-	one, err1 := s.readFile(of, 1)
+	zero, err0 := s.readFile(of, 0, memory)
+	one, err1 := s.readFile(of, 1, memory)
 	if errors.Is(err1, errInvalid) { // perhaps half written, after a whole write of file 0
-		zero, err0 = s.readFile(of, 0)
+		zero, err0 = s.readFile(of, 0, memory)
 	}
 	newest := zero
 	if one.writes > zero.writes {
@@ -210,12 +232,6 @@ func (s *Store) readOnce(of string) (content, error) {
 		return newest, err1
 	case invalid0 && invalid1:
 		return newest, s.damaged(of, err0, err1)
-	}
-	var err error
-	newest.registers, err = decodeRegisters(newest.text)
-	switch {
-	case err != nil:
-		return newest, s.damaged(of, fmt.Errorf("%s: %w", fileName(of, newest.file), err))
 	case newest.writes == 0:
 		return newest, s.disk.present() // otherwise the store itself is missing
 	}
@@ -226,8 +242,9 @@ func (s *Store) readOnce(of string) (content, error) {
 var errInvalid = errors.New("invalid")
 
 // readFile reads one of the two files of a family, without its registers. A missing file has no writes.
-func (s *Store) readFile(of string, file int) (content, error) {
-	text, err := s.disk.read(fileName(of, file))
+func (s *Store) readFile(of string, file int, memory *texts) (content, error) {
+	text, err := s.disk.read(fileName(of, file), memory[file])
+	memory[file] = text
 	if errors.Is(err, fs.ErrNotExist) {
 		return content{file: file}, nil
 	}
@@ -307,7 +324,7 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	if err != nil {
 		return "", err
 	}
-	f, err := s.read(ctx, of)
+	f, err := s.parse(ctx, of)
 	switch {
 	case err != nil:
 		return "", err

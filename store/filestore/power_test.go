@@ -141,12 +141,12 @@ func (p *process) setCounts(counts map[string]uint64) error {
 	return nil
 }
 
-func (p *process) read(name string) ([]byte, error) {
+func (p *process) read(name string, into []byte) ([]byte, error) {
 	if err := p.step(); err != nil {
 		return nil, err
 	}
 	if f := p.names[name]; f != nil {
-		return slices.Clone(f.text), nil
+		return append(into[:0], f.text...), nil
 	}
 	return nil, fs.ErrNotExist
 }
@@ -293,12 +293,12 @@ type interruptedDisk struct {
 	interrupt func()
 }
 
-func (d *interruptedDisk) read(name string) ([]byte, error) {
+func (d *interruptedDisk) read(name string, into []byte) ([]byte, error) {
 	if interrupt := d.interrupt; interrupt != nil && name == fileName("", 1) {
 		d.interrupt = nil
 		interrupt()
 	}
-	return d.disk.read(name)
+	return d.disk.read(name, into)
 }
 
 // While a reader pauses between the two files, one write is confirmed and another one is half done.
