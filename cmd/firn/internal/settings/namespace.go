@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/prefixed"
 	"github.com/firn-id/firn/store"
 )
@@ -92,21 +93,34 @@ func (n Namespace) Mistakes() Mistakes {
 	return found
 }
 
-// agrees returns an error if the settings of the pool differ from those of another namespace in the same pool, earlier
-// in the alphabet: they share one generator.
-func (n Namespace) agrees(name string, all map[string]Namespace) (key string, err error) {
-	for _, other := range slices.Sorted(maps.Keys(all)) {
-		if other >= name || !n.Generated() || !all[other].Generated() || all[other].PoolName() != n.PoolName() {
-			continue
-		}
-		mine, err := n.Lease()
-		theirs, otherErr := all[other].Lease()
-		if err == nil && otherErr == nil && !reflect.DeepEqual(mine, theirs) {
-			return "pool", fmt.Errorf("namespaces %s and %s share pool %s but differ in %s: "+
-				"use the same settings, or another pool", other, name, n.PoolName(), differences(all[other], n))
-		}
+// poolmates has the first namespace of each pool, by the pool's name.
+type poolmates map[string]poolmate
+
+type poolmate struct {
+	name     string
+	settings Namespace
+	lease    lease.Config
+}
+
+// agree returns an error if the settings of the pool differ from those of the first namespace in the same pool: they
+// share one generator.
+func (p poolmates) agree(name string, n Namespace) error {
+	if !n.Generated() {
+		return nil
 	}
-	return "", nil
+	mine, err := n.Lease()
+	if err != nil {
+		return nil // it has mistakes of its own
+	}
+	first, ok := p[mine.Pool]
+	switch {
+	case !ok:
+		p[mine.Pool] = poolmate{name, n, mine}
+	case !reflect.DeepEqual(mine, first.lease):
+		return fmt.Errorf("namespaces %s and %s share pool %s but differ in %s: "+
+			"use the same settings, or another pool", first.name, name, mine.Pool, differences(first.settings, n))
+	}
+	return nil
 }
 
 // differences returns the pool settings in which two namespaces differ, with both values.

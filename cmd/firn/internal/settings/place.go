@@ -32,7 +32,7 @@ func (e *PlaceError) Unwrap() error { return e.Err }
 func (c Config) At(err error, keys ...string) error { return c.at(err, keys) }
 
 func (c Config) at(err error, keys []string) *PlaceError {
-	return &PlaceError{Path: c.path, Line: line(c.source, keys), Keys: keys, Err: err}
+	return &PlaceError{Path: c.path, Line: c.lines.find(keys), Keys: keys, Err: err}
 }
 
 // AtKeyFile is At for a file with veil keys. It names the first namespace that uses the file.

@@ -35,8 +35,8 @@ type Config struct {
 	Audit            Audit `yaml:"audit" help:"where denied requests and administrative actions are recorded"`
 	CosID            bool  `yaml:"cosid" default:"false" help:"serve CosId's clients too, as its proxy server does: [migrate-cosid.md](migrate-cosid.md)"`
 
-	path   string // of the file
-	source []byte // its content
+	path  string // of the file
+	lines *lines // of its values; nil without a file
 }
 
 // Listen has the addresses to listen on.
@@ -83,7 +83,7 @@ func Read(path string) (Config, error) {
 // Parse is [Read] for the content of a file.
 func Parse(path string, source []byte) (Config, error) {
 	var given any
-	cfg := Config{path: path, source: source}
+	cfg := Config{path: path, lines: &lines{source: source}}
 	if err := checkSize(source); err != nil {
 		return Config{}, fmt.Errorf("configuration %s: %w", path, err)
 	}
@@ -93,21 +93,11 @@ func Parse(path string, source []byte) (Config, error) {
 	if keys, _ := given.(map[string]any); len(keys) == 0 {
 		return Config{}, fmt.Errorf("configuration %s: %w", path, errNothing)
 	}
-	var mistakes []*PlaceError
-	var misread []string // the places of values that cannot be read
-	report := func(err error, keys ...string) {
-		if at := strings.Join(keys, "."); err != nil && !slices.ContainsFunc(misread, func(place string) bool {
-			return place == at || strings.HasPrefix(place, at+".") || strings.HasPrefix(place, at+"[")
-		}) {
-			mistakes = append(mistakes, cfg.at(err, keys))
-		}
-	}
-	readable := withoutMisread(given, reflect.TypeFor[Config](), Setting{}, nil, func(err error, keys ...string) {
-		report(err, keys...)
-		misread = append(misread, strings.Join(keys, "."))
-	})
-	if err := cfg.decode(source, readable, len(misread) > 0); err != nil {
-		return Config{}, errors.Join(inOrder(mistakes), err)
+	mistakes := found{cfg: &cfg, misread: map[string]bool{}}
+	report := mistakes.report
+	readable := withoutMisread(given, reflect.TypeFor[Config](), Setting{}, nil, mistakes.unread)
+	if err := cfg.decode(source, readable, len(mistakes.misread) > 0); err != nil {
+		return Config{}, errors.Join(mistakes.join(), err)
 	}
 	if cfg.Listen.HTTP != "" {
 		report(CheckAddress(cfg.Listen.HTTP), "listen", "http")
@@ -118,28 +108,19 @@ func Parse(path string, source []byte) (Config, error) {
 	cfg.Limits.check(cfg.Namespaces, report)
 	cfg.checkAccess(report)
 	cfg.TLS.check(report)
+	pools := poolmates{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		report(CheckName(name), "namespaces", name)
 		ns := cfg.Namespaces[name]
-		mistakes := ns.Mistakes()
-		for _, key := range slices.Sorted(maps.Keys(mistakes)) {
-			report(mistakes[key], slices.DeleteFunc([]string{"namespaces", name, key}, func(s string) bool { return s == "" })...)
+		of := ns.Mistakes()
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			report(of[key], slices.DeleteFunc([]string{"namespaces", name, key}, func(s string) bool { return s == "" })...)
 		}
-		if key, err := ns.agrees(name, cfg.Namespaces); err != nil && len(misread) == 0 {
-			report(err, "namespaces", name, key)
+		if err := pools.agree(name, ns); err != nil && len(mistakes.misread) == 0 {
+			report(err, "namespaces", name, "pool")
 		}
 	}
-	return cfg, inOrder(mistakes)
-}
-
-// inOrder joins mistakes in the order of their lines.
-func inOrder(mistakes []*PlaceError) error {
-	slices.SortStableFunc(mistakes, func(a, b *PlaceError) int { return a.Line - b.Line })
-	errs := make([]error, len(mistakes))
-	for i, m := range mistakes {
-		errs[i] = m
-	}
-	return errors.Join(errs...)
+	return cfg, mistakes.join()
 }
 
 // decode reads the file into c. If the file has mistakes, it reads only what is readable, so that the mistakes in the
@@ -231,33 +212,6 @@ func CheckAddress(address string) error {
 		return firn.NewSyntaxError("address to listen on", address, "write HOST:PORT, as in 127.0.0.1:7070, or :7070 for all interfaces")
 	}
 	return nil
-}
-
-// line returns the line of a key's value or, if it is missing, that of the key above it; 0 if neither is known.
-func line(source []byte, keys []string) int {
-	for ; len(keys) > 0; keys = keys[:len(keys)-1] {
-		if at := lineOf(source, keys); at > 0 {
-			return at
-		}
-	}
-	return 0
-}
-
-func lineOf(source []byte, keys []string) (at int) {
-	defer func() {
-		if recover() != nil { // as in unmarshal
-			at = 0
-		}
-	}()
-	path, err := yaml.PathString("$." + strings.Join(keys, "."))
-	if err != nil {
-		return 0
-	}
-	node, err := path.ReadNode(bytes.NewReader(source))
-	if err != nil || node == nil || node.GetToken() == nil {
-		return 0
-	}
-	return node.GetToken().Position.Line
 }
 
 // KeyFiles returns the files with veil keys that the configuration names.
