@@ -64,7 +64,7 @@ func (g *guard) admit(b []byte, client *share.Client) bool {
 	case frames:
 		// Who does not read our answers gets no more of them.
 		g.writing.Lock()
-		g.writing.Unlock() //nolint:staticcheck // it only waits
+		g.writing.Unlock()
 		return true
 	default:
 		if phase == head && g.came.Load() == 0 && bytes.HasPrefix(b, []byte("PRI ")) {
@@ -126,13 +126,12 @@ func forConnection(config *tls.Config, hello *tls.ClientHelloInfo) *tls.Config {
 		config.NextProtos = []string{"http/1.1"}
 	}
 	config.VerifyConnection = func(state tls.ConnectionState) error {
-		switch {
-		case state.NegotiatedProtocol == "h2":
-			if !c.guard.upgrade(c.client) {
-				return errShare
-			}
-		default:
+		if state.NegotiatedProtocol != "h2" {
 			c.guard.enter(c.guard.first, c.client)
+			return nil
+		}
+		if !c.guard.upgrade(c.client) {
+			return errShare
 		}
 		return nil
 	}
