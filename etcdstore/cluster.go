@@ -19,16 +19,17 @@ import (
 )
 
 // calling configures how a client of n members, which take turns, makes each call. It fails instead of
-// waiting for a connection. A member without a leader says so at once, instead of after 7 s. A call that a
+// waiting for a connection, and bounds its answer. A member without a leader says so at once, instead of after 7 s. A call that a
 // member did not begin, a write too, goes to the next. Nothing else is repeated: the client would also repeat
 // what a server or proxy gave up, and a write that was applied would then look like a conflict.
 func calling(members int) grpc.UnaryClientInterceptor {
+	codec := newBounded()
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		outgoing := ctx
 		if strings.HasPrefix(method, "/etcdserverpb.KV/") {
 			outgoing = clientv3.WithRequireLeader(ctx)
 		}
-		options = append(options, grpc.WaitForReady(false))
+		options = append(options, grpc.WaitForReady(false), grpc.ForceCodecV2(codec))
 		err := invoke(outgoing, method, request, answer, cc, options...)
 		for try := 0; try < members && turnedAway(err); try++ {
 			err = invoke(outgoing, method, request, answer, cc, options...)

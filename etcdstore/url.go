@@ -65,7 +65,8 @@ func parseURL(text string) (clientv3.Config, string, error) {
 	cfg := clientv3.Config{
 		Username: u.User, Password: u.Password,
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
-		Logger: zap.NewNop(), // errors are returned
+		MaxCallRecvMsgSize: dial.MaxAnswer,
+		Logger:             zap.NewNop(), // errors are returned
 	}
 	connect := &dial.Dialer{TLS: u.TLS(u.Bool("tls"), "tls=true")}
 	if connect.TLS != nil {

@@ -59,6 +59,6 @@ func OpenThrough(ctx context.Context, url string, lookup lookups, connect connec
 	if options.Dialer == nil {
 		return nil, errors.New("the client dials by itself")
 	}
-	options.Dialer = (&dial.Dialer{TLS: options.TLSConfig, Lookup: lookup, Connect: connect}).Dial
+	options.Dialer = (&dial.Dialer{TLS: options.TLSConfig, Check: check, Lookup: lookup, Connect: connect}).Dial
 	return New(ctx, clientOf(options), cfg)
 }

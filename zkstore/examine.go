@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/dial"
 )
 
 // askTimeout bounds connecting to a server, and its answer.
@@ -75,7 +75,7 @@ func (s *Store) ensemble(ctx context.Context, serves bool) []store.Finding {
 // made reports by which change, and when, the ensemble of a server created the first level of all Firn's
 // znodes, if it exists.
 func (s *Store) made(ctx context.Context, server string) (string, error) {
-	conn, err := connect([]string{server})
+	conn, err := connect([]string{server}, &s.report)
 	if err != nil {
 		return "", err
 	}
@@ -116,8 +116,9 @@ func forgets(version string) bool {
 
 // ask asks a server for its mode (leader, follower, standalone, ...) and version, with a suffix.
 func ask(ctx context.Context, server string) (mode, version string, err error) {
-	dialer := net.Dialer{Timeout: askTimeout}
-	c, err := dialer.DialContext(ctx, "tcp", server)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c, err := (&dial.Dialer{}).Dial(ctx, "tcp", server)
 	if err != nil {
 		return "", "", err
 	}

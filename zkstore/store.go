@@ -41,6 +41,7 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/dial"
 )
 
 // Store is a [store.Store] in a ZooKeeper, and [store.Examined]. Make one with [Open].
@@ -51,6 +52,7 @@ type Store struct {
 	auth    []byte // user and password for the scheme digest; nil: no user
 	acl     []zk.ACL
 
+	report   dial.Report             // of connections that were ended: the client says only that they are closed
 	conn     atomic.Pointer[zk.Conn] // the current session
 	stop     context.CancelFunc      // ends the watch
 	watching sync.WaitGroup
@@ -124,6 +126,7 @@ type walk struct {
 
 	mu    sync.Mutex
 	found []store.Entry
+	size  int   // bytes of names and registers, which each come in an answer of their own
 	err   error // the latest: they are probably all the same
 }
 
@@ -138,6 +141,9 @@ func (w *walk) below(ctx context.Context, level string) {
 		w.add(store.Entry{}, err)
 	}
 	for _, name := range names {
+		if !w.charge(nameBytes + len(name)) {
+			return
+		}
 		if err := store.ContextError(ctx); err != nil { // the caller has stopped waiting
 			w.add(store.Entry{}, err)
 			return
@@ -145,7 +151,7 @@ func (w *walk) below(ctx context.Context, level string) {
 		segment, ok := unescape(name)
 		key := level + segment
 		// Skip markers, and other programs' znodes below the root.
-		if !ok || !strings.HasPrefix(key, w.prefix) && !strings.HasPrefix(w.prefix, key+"/") {
+		if !ok || !strings.HasPrefix(key, w.prefix) && !strings.HasPrefix(w.prefix, key+"/") || len(key) > store.MaxKeyBytes {
 			continue
 		}
 		w.reads <- struct{}{}
@@ -153,6 +159,9 @@ func (w *walk) below(ctx context.Context, level string) {
 			e, stat, err := w.read(key)
 			<-w.reads
 			w.add(e, err)
+			if !w.charge(len(e.Value)) {
+				return
+			}
 			if stat != nil && !onlyMarker(stat) {
 				w.below(ctx, key+"/")
 			}
@@ -163,6 +172,21 @@ func (w *walk) below(ctx context.Context, level string) {
 // onlyMarker reports whether a znode has no children except its marker, made together with the data.
 func onlyMarker(stat *zk.Stat) bool {
 	return stat.NumChildren == 0 || stat.NumChildren == 1 && stat.DataLength > 0 && stat.Pzxid == stat.Mzxid
+}
+
+// nameBytes is what a name costs beside its bytes.
+const nameBytes = 64
+
+// charge counts bytes. It reports whether the walk goes on: a server that makes up znodes without end must not take
+// all memory.
+func (w *walk) charge(n int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.size += n; w.size <= dial.MaxAnswer {
+		return true
+	}
+	w.err = dial.Malformed("a list of more than %d MiB", dial.MaxAnswer>>20)
+	return false
 }
 
 // add adds the result of a read. A register that was not found was deleted meanwhile.

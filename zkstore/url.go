@@ -39,7 +39,8 @@ func parse(text string) (*Store, error) {
 	if err := u.Err(); err != nil {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
-	s := &Store{calls: backend.NewCalls("zkstore", backend.NewLanes(0), classify), servers: u.Hosts, acl: zk.WorldACL(zk.PermAll)}
+	s := &Store{servers: u.Hosts, acl: zk.WorldACL(zk.PermAll)}
+	s.calls = backend.NewCalls("zkstore", backend.NewLanes(0), s.classify)
 	if u.User != "" {
 		s.acl = zk.AuthACL(zk.PermAll)
 		s.auth = []byte(u.User + ":" + u.Password)
@@ -51,8 +52,11 @@ func parse(text string) (*Store, error) {
 }
 
 // classify returns an error's kind and a hint. ErrRefused: found before the server writes.
-func classify(err error) (hint string, kind error) {
-	switch {
+func (s *Store) classify(err error) (hint string, kind error) {
+	lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer)
+	switch why := s.report.Err(); {
+	case lost && why != nil:
+		return why.Error(), store.ErrUnavailable
 	case errors.Is(err, zk.ErrNoAuth):
 		return "the znodes belong to another user: use zookeeper://USER:PASSWORD@HOST, or another path", store.ErrRefused
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):

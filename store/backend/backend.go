@@ -140,9 +140,13 @@ func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Co
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		value, err := do(awaited)
+		var a answer
+		func() {
+			defer Rescue(&a.err)
+			a.value, a.err = do(awaited)
+		}()
 		leave()
-		answers <- answer{value, err}
+		answers <- a
 	}()
 	select {
 	case a := <-answers:

@@ -4,6 +4,9 @@
 // lost address, name server or host may take only a part of that, and each connection uses the addresses and
 // certificates of that moment. Clients' own dialers give a short time-out to the first address alone, look
 // names up once, or try lost hosts one by one.
+//
+// And whatever answers at the store's address must not end the process or take its memory: connections bound
+// and check what is read from them, before the client does. See [Guard].
 package dial
 
 import (
@@ -29,7 +32,9 @@ const (
 
 // A Dialer connects to hosts by their names. It may be used concurrently.
 type Dialer struct {
-	TLS *tls.Config // nil: no TLS. Without a ServerName, the name is that of the host
+	TLS    *tls.Config  // nil: no TLS. Without a ServerName, the name is that of the host
+	Check  func() Check // makes the check of a connection, above TLS; nil: only the bytes of answers are bounded
+	Report *Report      // nil: none
 
 	// Nil: those of package net.
 	Lookup  func(ctx context.Context, host string) ([]string, error)
@@ -41,23 +46,20 @@ var alive = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 
 
 // Dial looks up a HOST:PORT and returns the first connection to one of its addresses. It begins with the next
 // address when one has failed, or has not answered for a quarter of a second. Without a host it is this machine.
+// On the network unix the address is a path.
+//
+// The connection ends with an [ErrMalformed] when an answer is longer than [MaxAnswer], or the check refuses it.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if network == "unix" {
+		return d.one(ctx, network, addr, "")
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
 	}
 	addrs := []string{""} // a server of a cluster may not know its own address
 	if host != "" {
-		lookup := net.DefaultResolver.LookupHost
-		if d.Lookup != nil {
-			lookup = d.Lookup
-		}
-		looking, cancel := context.WithTimeout(ctx, lookupTimeout)
-		addrs, err = lookup(looking, host)
-		cancel()
-	}
-	if err == nil && len(addrs) == 0 {
-		err = fmt.Errorf("%s has no address", host)
+		addrs, err = d.Addresses(ctx, host)
 	}
 	if err != nil {
 		return nil, err
@@ -65,6 +67,21 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return first(ctx, addrs, func(ctx context.Context, to string) (net.Conn, error) {
 		return d.one(ctx, network, net.JoinHostPort(to, port), host)
 	})
+}
+
+// Addresses looks up the addresses of a host, for clients that do so before they dial.
+func (d *Dialer) Addresses(ctx context.Context, host string) ([]string, error) {
+	lookup := net.DefaultResolver.LookupHost
+	if d.Lookup != nil {
+		lookup = d.Lookup
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	addrs, err := lookup(ctx, host)
+	if err == nil && len(addrs) == 0 {
+		err = fmt.Errorf("%s has no address", host)
+	}
+	return addrs, err
 }
 
 // DialAny is Dial for several hosts that serve the same store: it begins with the next one as Dial does with
@@ -127,8 +144,11 @@ func (d *Dialer) one(ctx context.Context, network, addr, host string) (net.Conn,
 		connect = d.Connect
 	}
 	conn, err := connect(ctx, network, addr)
-	if err != nil || d.TLS == nil {
-		return conn, err
+	if err != nil {
+		return nil, err
+	}
+	if d.TLS == nil {
+		return d.guard(conn), nil
 	}
 	config := d.TLS.Clone()
 	if config.ServerName == "" {
@@ -139,5 +159,5 @@ func (d *Dialer) one(ctx context.Context, network, addr, host string) (net.Conn,
 		_ = conn.Close() // the handshake's error says more
 		return nil, fmt.Errorf("TLS handshake with %s: %w", addr, err)
 	}
-	return secured, nil
+	return d.guard(secured), nil
 }

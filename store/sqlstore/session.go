@@ -33,7 +33,7 @@ func (d Dialect) seen(conn *sql.Conn) (seen Session) {
 	if d.ask != nil {
 		// The only error possible is that the connection is closed.
 		_ = conn.Raw(func(driverConn any) error {
-			seen = d.ask(driverConn)
+			seen = d.ask(unwrap(driverConn))
 			return nil
 		})
 	}
@@ -98,6 +98,9 @@ func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string,
 	types, err := rows.ColumnTypes()
 	if err != nil {
 		return nil, err
+	}
+	if len(types) == 0 {
+		return nil, fmt.Errorf("%w: malformed answer: it has no columns", store.ErrUnavailable)
 	}
 	if is := types[len(types)-1].DatabaseTypeName(); is != "" && !strings.HasSuffix(is, s.dialect.revision) {
 		return nil, fmt.Errorf("%w: the column rev of %s is of type %s, which does not hold a revision: ALTER TABLE %[2]s MODIFY rev BIGINT NOT NULL", store.ErrRefused, Table, is)
@@ -186,14 +189,23 @@ func once[T any](ctx context.Context, s *Store, do func(context.Context, *sql.Co
 	got, begun := make(chan answer, 1), time.Now()
 	call := func() {
 		var a answer
-		a.err = s.use(conn, func() (err error) {
-			a.value, err = do(ctx, conn)
-			return err
-		})
+		panicked := true
+		func() {
+			defer backend.Rescue(&a.err)
+			a.err = s.use(conn, func() (err error) {
+				a.value, err = do(ctx, conn)
+				return err
+			})
+			panicked = false
+		}()
 		if ctx.Err() != nil && time.Since(begun) > silence {
 			s.forget()
 		}
-		leave() // before the answer: the caller's next call uses the same session
+		if panicked {
+			go leave() // database/sql may hold its locks on the session for ever
+		} else {
+			leave() // before the answer: the caller's next call uses the same session
+		}
 		got <- a
 	}
 	if s.dialect.embedded {
@@ -304,9 +316,10 @@ type attempt struct {
 	err  error
 }
 
-func (s *Store) connect(ctx context.Context) attempt {
-	conn, err := s.db.Conn(ctx)
-	return attempt{conn, err}
+func (s *Store) connect(ctx context.Context) (a attempt) {
+	defer backend.Rescue(&a.err)
+	a.conn, a.err = s.db.Conn(ctx)
+	return a
 }
 
 // discard closes a session, which otherwise returns to the pool.

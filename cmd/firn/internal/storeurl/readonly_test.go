@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// binary is a copy of the test binary that unprivileged users can run.
-const binary = "test-binary"
+// testBinary is a copy of the test binary that unprivileged users can run.
+const testBinary = "test-binary"
 
 // unprivileged runs a job in a child process without root's rights: root may write read-only files.
 func unprivileged(t *testing.T, dir, job, path string) (string, error) {
 	t.Helper()
 	cmd := start(job, path)
-	cmd.Path, cmd.Dir = filepath.Join(dir, binary), dir
+	cmd.Path, cmd.Dir = filepath.Join(dir, testBinary), dir
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
@@ -54,7 +54,7 @@ func TestAReadOnlyFileOrFolderIsRefused(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	copyFile(t, os.Args[0], filepath.Join(dir, binary))
+	copyFile(t, os.Args[0], filepath.Join(dir, testBinary))
 	for _, test := range []struct {
 		name         string
 		folder, file os.FileMode

@@ -18,14 +18,14 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/dial"
 	"github.com/firn-id/firn/store/hosturl"
 	"github.com/firn-id/firn/store/sqlstore"
 )
 
 const (
 	dialTimeout = 5 * time.Second // of one host, without the look-up of its name
-	// maxConnect bounds an attempt to connect to MySQL: a silent name server takes 5 s, and a lost address
-	// before a good one as long.
+	// maxConnect bounds an attempt to connect to MySQL, look-up and login included: a silent name server takes 5 s.
 	maxConnect = 15 * time.Second
 	// maxConns bounds connections unless the URL sets a limit: a lease uses two at most.
 	maxConns = 16
@@ -118,6 +118,8 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 		return nil, 0, urlErrorf("%w: %w", store.ErrRefused, err)
 	}
 	cfg.Addr, cfg.Timeout = u.Hosts[0], maxConnect
+	report := &dial.Report{}
+	cfg.DialFunc = (&dial.Dialer{Check: mysqlCheck, Report: report}).Dial
 	cfg.InterpolateParams = true // one round trip per statement
 	cfg.Logger = &mysql.NopLogger{}
 	// The driver quotes parameters for this charset; without SET NAMES the server may use another.
@@ -128,7 +130,12 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 	if err != nil {
 		return nil, 0, err
 	}
-	return sql.OpenDB(loginBounded{connector}), connections, nil
+	return sql.OpenDB(sqlstore.Guarded(loginBounded{connector}, func(err error) error {
+		if why := report.Err(); why != nil && errors.Is(err, mysql.ErrInvalidConn) { // which the driver returns for any failed read
+			return fmt.Errorf("%w: %w", err, why)
+		}
+		return err
+	})), connections, nil
 }
 
 // loginBounded bounds an attempt to connect, login included: the driver bounds only the dial.
@@ -169,7 +176,8 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per statement, through poolers too
 	cfg.OnNotice = dropVacuumWarnings
-	return openSQL(ctx, sql.OpenDB(hostsInTurn(cfg)), sqlstore.Postgres.WithSession(session), connections)
+	guardPostgres(&cfg.Config)
+	return openSQL(ctx, sql.OpenDB(sqlstore.Guarded(hostsInTurn(cfg), nil)), sqlstore.Postgres.WithSession(session), connections)
 }
 
 // forLibpq removes settings of libpq that the driver would send to the server, which does not know them. They are about

@@ -1,0 +1,134 @@
+package dial
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// MaxAnswer bounds the bytes of an answer. The largest honest one lists a pool or a namespace of CosId with all
+	// of 65,536 workers used, at about 500 bytes each: 33 MB.
+	MaxAnswer = 64 << 20
+	// MaxPieces bounds its pieces: packets, lines, array elements. Clients make about 100 bytes of each, so
+	// an answer of pieces of four bytes would take far more memory than its bytes.
+	MaxPieces = 1 << 17
+	// MaxPiece bounds a piece that a client allocates by its announced length. The largest is a value
+	// ([store.MaxValueBytes]) in hexadecimal digits, or the state of a large cluster.
+	MaxPiece = 1 << 20
+)
+
+// ErrMalformed means that what came from a store's address is not a store's answer. The outcome of a write
+// is unknown then, as after a lost answer.
+var ErrMalformed = errors.New("malformed answer")
+
+// Malformed returns an [ErrMalformed].
+func Malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s; find out what answers at the store's address", ErrMalformed, fmt.Sprintf(format, args...))
+}
+
+// A Check follows the protocol of one connection, and refuses what the store's client would not survive:
+// clients allocate what an answer announces, and panic over short packets. It sees each byte once, before the
+// client does.
+type Check interface {
+	Sent(b []byte)           // before it is sent
+	Received(b []byte) error // an error ends the connection
+}
+
+// reported is how long a report has a reason: as long as a call may take.
+const reported = 10 * time.Second
+
+// A Report keeps why a connection was ended, for clients that hide what reading returned.
+type Report struct{ last atomic.Pointer[reason] }
+
+type reason struct {
+	err error
+	at  time.Time
+}
+
+// Err returns the latest reason of the last 10 s, or nil.
+func (r *Report) Err() error {
+	if last := r.last.Load(); last != nil && time.Since(last.at) < reported {
+		return last.err
+	}
+	return nil
+}
+
+// A Guard bounds and checks what a client reads since its last write. Its methods may be called concurrently.
+type Guard struct {
+	Check Check // nil: none
+
+	mu   sync.Mutex
+	read int
+	err  error
+}
+
+// Sent begins a new answer.
+func (g *Guard) Sent(b []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.read = 0; g.Check != nil {
+		g.Check.Sent(b)
+	}
+}
+
+// Received returns an [ErrMalformed] if the client must not get b, and from then on.
+func (g *Guard) Received(b []byte) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.read += len(b); g.read > MaxAnswer && g.err == nil {
+		g.err = Malformed("more than %d MiB without a question", MaxAnswer>>20)
+	}
+	if g.err == nil && g.Check != nil {
+		g.err = g.Check.Received(b)
+	}
+	return g.err
+}
+
+// guard returns a connection that fails once its guard refuses what is read.
+func (d *Dialer) guard(c net.Conn) net.Conn {
+	g := &guarded{Conn: c, report: d.Report}
+	if d.Check != nil {
+		g.guard.Check = d.Check()
+	}
+	if raw, ok := c.(syscall.Conn); ok {
+		return &rawGuarded{g, raw} // clients look there whether the server has closed an idle connection
+	}
+	return g
+}
+
+type guarded struct {
+	net.Conn
+	guard  Guard
+	report *Report
+}
+
+type rawGuarded struct {
+	*guarded
+	syscall.Conn
+}
+
+// Write implements [net.Conn].
+func (c *guarded) Write(b []byte) (int, error) {
+	c.guard.Sent(b)
+	return c.Conn.Write(b)
+}
+
+// Read implements [net.Conn].
+func (c *guarded) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	refused := c.guard.Received(b[:n])
+	if refused == nil {
+		return n, err
+	}
+	_ = c.Conn.Close() // what else comes is no answer either
+	refused = fmt.Errorf("%v: %w", c.RemoteAddr(), refused)
+	if c.report != nil {
+		c.report.last.Store(&reason{refused, time.Now()})
+	}
+	return 0, refused
+}
