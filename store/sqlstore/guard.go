@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"io"
 
 	"github.com/firn-id/firn/store/backend"
 )
@@ -52,7 +53,7 @@ func (g *guardedConn) rescue(err *error) {
 	if r := recover(); r != nil {
 		g.broken = true
 		*err = backend.Panicked(r)
-	} else if *err != nil {
+	} else if *err != nil && *err != io.EOF && *err != driver.ErrSkip { // database/sql compares with these
 		*err = g.explain(*err)
 	}
 }
