@@ -38,7 +38,7 @@ func TestWhatAStoreSaysDoesNotEndTheCommand(t *testing.T) {
 	t.Parallel()
 	session := string(binary.BigEndian.AppendUint32(nil, 37)) + "\x00\x00\x00\x00\x00\x00\x13\x88\x00\x00\x00\x00\x00\x00\x00\x4d\x00\x00\x00\x10" + strings.Repeat("p", 17)
 	for what, url := range map[string]string{
-		"redis":     "redis://" + answering(t, "", "$9223372036854775807\r\n"),
+		"redis":     "redis://" + answering(t, "", "-ERR unknown command\r\n", "$9223372036854775807\r\n"),
 		"mysql":     "mysql://u:p@" + answering(t, "\x01\x00\x00\x00\x0a") + "/db",
 		"postgres":  "postgres://u:p@" + answering(t, "", "R\x00\x00\x00\x08\x00\x00\x00\x00Z\x00\x00\x00\x05I", "D\x3f\xff\xff\xf0") + "/db?sslmode=disable",
 		"zookeeper": "zookeeper://" + answering(t, "", session, "\x00\x00\x00\x04\x00\x00\x00\x01"),
@@ -57,7 +57,8 @@ func TestWhatAStoreSaysDoesNotEndTheCommand(t *testing.T) {
 	}
 }
 
-// turncoat is a proxy whose server may turn hostile: then it answers each request with what evil has.
+// turncoat is a proxy whose server may turn hostile: then it answers each request with what evil has, except the
+// first of a connection, where the client expects another form of answer.
 type turncoat struct{ evil atomic.Pointer[string] }
 
 func (p *turncoat) front(t *testing.T, server string) (addr string) {
@@ -69,9 +70,10 @@ func (p *turncoat) front(t *testing.T, server string) (addr string) {
 		}
 		go func() {
 			defer to.Close()
-			for b := make([]byte, 1<<16); ; {
+			b := make([]byte, 1<<16)
+			for first := true; ; first = false {
 				n, err := client.Read(b)
-				if evil := p.evil.Load(); err == nil && evil != nil {
+				if evil := p.evil.Load(); err == nil && evil != nil && !first {
 					_, err = io.WriteString(client, *evil)
 				} else if err == nil {
 					_, err = to.Write(b[:n])
