@@ -24,7 +24,7 @@ type resp struct {
 func (r *resp) Sent([]byte) { r.pieces = 0 }
 
 // Received implements [dial.Check].
-func (r *resp) Received(b []byte) error {
+func (r *resp) Received(b []byte) (whole bool, err error) {
 	for len(b) > 0 {
 		if r.skip > 0 {
 			n := min(r.skip, len(b))
@@ -35,16 +35,16 @@ func (r *resp) Received(b []byte) error {
 		b = b[1:]
 		if c != '\n' {
 			if r.line = append(r.line, c); len(r.line) > maxLine {
-				return dial.TooLong("a line", len(r.line), maxLine)
+				return false, dial.TooLong("a line", len(r.line), maxLine)
 			}
 			continue
 		}
 		if err := r.end(); err != nil {
-			return err
+			return false, err
 		}
 		r.line = r.line[:0]
 	}
-	return nil
+	return r.skip == 0 && len(r.line) == 0 && len(r.open) == 0, nil
 }
 
 // end ends a line.

@@ -64,17 +64,25 @@ func (p *packets) bound(header []byte) (int, error) {
 	return int(length), nil
 }
 
-// packet checks an answer, as far as the client does not.
-func (p *packets) packet(_, b []byte, length int) error {
+// packet checks an answer. Each may be the last that is awaited.
+func (p *packets) packet(_, b []byte, length int) (last bool, err error) {
 	if !p.connected {
 		p.connected = true
-		return checkConnect(b)
+		return true, checkConnect(b)
 	}
+	return true, p.answer(b, length)
+}
+
+// answer checks an answer, as far as the client does not.
+func (p *packets) answer(b []byte, length int) error {
 	xid := int32(binary.BigEndian.Uint32(b))
 	op, failed := p.asked[xid], binary.BigEndian.Uint32(b[12:]) != 0
 	delete(p.asked, xid)
 	if b = b[headerBytes:]; failed || op == 0 {
 		return nil
+	}
+	if op == readsData && length > dial.MaxPiece {
+		return dial.TooLong("a znode", length, dial.MaxPiece)
 	}
 	if op == transaction {
 		if length > maxMulti {

@@ -132,11 +132,11 @@ func TestTheAnswerToATransactionIsCheckedToItsEnd(t *testing.T) {
 	} {
 		p := check()
 		p.Sent(make([]byte, 48))
-		if err := p.Received(session(5000, 16)); err != nil {
+		if _, err := p.Received(session(5000, 16)); err != nil {
 			t.Fatal(err)
 		}
 		p.Sent(whole(number(nil, 7, transaction)))
-		if err := p.Received(whole(append(header(7), test.body...))); errors.Is(err, dial.ErrMalformed) != test.refused {
+		if _, err := p.Received(whole(append(header(7), test.body...))); errors.Is(err, dial.ErrMalformed) != test.refused {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -35,8 +35,9 @@ func Malformed(format string, args ...any) error {
 // clients allocate what an answer announces, and panic over short packets. It sees each byte once, before the
 // client does.
 type Check interface {
-	Sent(b []byte)           // before it is sent
-	Received(b []byte) error // an error ends the connection
+	Sent(b []byte) // before it is sent
+	// Received reports whether the answer may be whole. An error ends the connection.
+	Received(b []byte) (whole bool, err error)
 }
 
 // reported is how long a report has a reason: as long as a call may take.
@@ -58,6 +59,18 @@ func (r *Report) Err() error {
 	return nil
 }
 
+const (
+	// long is an answer that waits for its turn: clients take about five times its bytes, and a hostile store
+	// would answer all calls at once.
+	long = 1 << 20
+	// turnLasts is when a call has certainly ended that took the turn, and lost its connection.
+	turnLasts = 30 * time.Second
+	turnWait  = 10 * time.Second // as long as a call may take
+)
+
+// turn is held while a long answer of a connection with a check is read, by one for the whole process.
+var turn = make(chan struct{}, 1)
+
 // A Guard bounds and checks what a client reads since its last write. Its methods may be called concurrently.
 type Guard struct {
 	Check Check // nil: none
@@ -65,13 +78,16 @@ type Guard struct {
 	mu   sync.Mutex
 	read int
 	err  error
+	held func() // gives the turn back; nil: it is not held
 }
 
 // Sent begins a new answer.
 func (g *Guard) Sent(b []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.read = 0; g.Check != nil {
+	g.read = 0
+	g.release()
+	if g.Check != nil {
 		g.Check.Sent(b)
 	}
 }
@@ -83,10 +99,40 @@ func (g *Guard) Received(b []byte) error {
 	if g.read += len(b); g.read > MaxAnswer && g.err == nil {
 		g.err = Malformed("more than %d MiB without a question", MaxAnswer>>20)
 	}
-	if g.err == nil && g.Check != nil {
-		g.err = g.Check.Received(b)
+	if g.err != nil || g.Check == nil {
+		return g.err
+	}
+	var whole bool
+	if whole, g.err = g.Check.Received(b); whole || g.err != nil {
+		g.release()
+	} else if g.read > long && g.held == nil {
+		g.err = g.take()
 	}
 	return g.err
+}
+
+// release gives the turn back.
+func (g *Guard) release() {
+	if g.held != nil {
+		g.held()
+		g.held = nil
+	}
+}
+
+// take waits for the turn.
+func (g *Guard) take() error {
+	select {
+	case turn <- struct{}{}:
+	case <-time.After(turnWait):
+		return fmt.Errorf("no turn to read an answer of more than %d MiB within %v: others of that size are being read", long>>20, turnWait)
+	}
+	back := sync.OnceFunc(func() { <-turn })
+	late := time.AfterFunc(turnLasts, back)
+	g.held = func() {
+		late.Stop()
+		back()
+	}
+	return nil
 }
 
 // guard returns a connection that fails once its guard refuses what is read.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/firn-id/firn/store/dial"
 )
@@ -59,11 +61,11 @@ type picky struct{ sent string }
 
 func (p *picky) Sent(b []byte) { p.sent = string(b) }
 
-func (p *picky) Received(b []byte) error {
+func (p *picky) Received(b []byte) (bool, error) {
 	if string(b) != p.sent {
-		return dial.Malformed("%s instead of %s", b, p.sent)
+		return false, dial.Malformed("%s instead of %s", b, p.sent)
 	}
-	return nil
+	return true, nil
 }
 
 func TestACheckSeesWhatIsSentAndReceived(t *testing.T) {
@@ -124,13 +126,14 @@ func TestPacketsAreCutWhereverReadsEnd(t *testing.T) {
 		var got []string
 		p := dial.Packets{Header: 4, Keep: keep,
 			Length: func(h []byte) (int, error) { return int(binary.BigEndian.Uint32(h)), nil },
-			Packet: func(_, begin []byte, length int) error {
+			Packet: func(_, begin []byte, length int) (bool, error) {
 				got = append(got, string(begin)+strings.Repeat(".", length-len(begin)))
-				return nil
+				return string(begin) == "ab", nil
 			}}
 		for rest := stream; len(rest) > 0; rest = rest[min(size, len(rest)):] {
-			if err := p.Received(rest[:min(size, len(rest))]); err != nil {
-				t.Fatal(err)
+			whole, err := p.Received(rest[:min(size, len(rest))])
+			if err != nil || whole != (size >= len(rest)) {
+				t.Fatalf("in reads of %d, with %d left: whole %v, %v", size, len(rest), whole, err)
 			}
 		}
 		if all := strings.Join(got, " "); all != "a  abc... abc ab" {
@@ -141,16 +144,62 @@ func TestPacketsAreCutWhereverReadsEnd(t *testing.T) {
 
 func TestPacketsWithoutEndAreRefused(t *testing.T) {
 	t.Parallel()
-	p := dial.Packets{Header: 1, Length: func([]byte) (int, error) { return 0, nil }, Packet: func([]byte, []byte, int) error { return nil }}
+	p := dial.Packets{Header: 1, Length: func([]byte) (int, error) { return 0, nil }, Packet: func([]byte, []byte, int) (bool, error) { return false, nil }}
 	most := make([]byte, dial.MaxPieces)
-	if err := p.Received(most); err != nil {
+	if _, err := p.Received(most); err != nil {
 		t.Error(err)
 	}
 	p.Sent()
-	if err := p.Received(most); err != nil {
+	if _, err := p.Received(most); err != nil {
 		t.Errorf("after another question: %v", err)
 	}
-	if err := p.Received(most[:1]); !errors.Is(err, dial.ErrMalformed) {
+	if _, err := p.Received(most[:1]); !errors.Is(err, dial.ErrMalformed) {
 		t.Error(err)
 	}
+}
+
+// whole ends an answer with a dot.
+type whole struct{}
+
+func (whole) Sent([]byte) {}
+
+func (whole) Received(b []byte) (bool, error) { return bytes.HasSuffix(b, []byte(".")), nil }
+
+// A hostile store answers all calls at once, and clients take several times the bytes.
+func TestLongAnswersAreReadOneByOne(t *testing.T) {
+	const long = 1<<20 + 1
+	defer dial.FreshTurn()
+	synctest.Test(t, func(t *testing.T) {
+		dial.FreshTurn()
+		var guards [3]dial.Guard
+		for i := range guards {
+			guards[i].Check = whole{}
+		}
+		first, second, third := &guards[0], &guards[1], &guards[2]
+		read := func(g *dial.Guard, n int, end string) (took time.Duration) {
+			t.Helper()
+			began := time.Now()
+			if err := g.Received(append(make([]byte, n), end...)); err != nil {
+				t.Error(err)
+			}
+			return time.Since(began)
+		}
+		read(first, long, "")
+		time.AfterFunc(time.Second, func() { _ = first.Received([]byte(".")) })
+		if took := read(third, 100, ""); took != 0 {
+			t.Errorf("a short answer waited for %v", took)
+		}
+		if took := read(second, long, ""); took != time.Second {
+			t.Errorf("a second long answer waited for %v", took)
+		}
+		if err := first.Received(make([]byte, long)); err == nil || errors.Is(err, dial.ErrMalformed) {
+			t.Errorf("while the second is not whole: %v", err)
+		}
+		second.Sent(nil)
+		read(third, long, "")
+		time.Sleep(30 * time.Second) // its connection was lost
+		read(second, long, ".")
+		read(second, long, "")
+		second.Sent(nil)
+	})
 }

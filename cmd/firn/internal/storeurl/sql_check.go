@@ -69,7 +69,7 @@ func postgresCheck() dial.Check {
 			}
 			return int(n), nil
 		},
-		Packet: func(_, _ []byte, _ int) error { return nil },
+		Packet: func(header, _ []byte, _ int) (bool, error) { return header[0] == 'Z', nil }, // ready for another query
 	}}
 }
 
@@ -124,9 +124,9 @@ func (p *mysqlPackets) Sent(b []byte) {
 }
 
 // Received implements [dial.Check].
-func (p *mysqlPackets) Received(b []byte) error {
+func (p *mysqlPackets) Received(b []byte) (whole bool, err error) {
 	if p.secret {
-		return nil
+		return false, nil
 	}
 	return p.Packets.Received(b)
 }
@@ -136,8 +136,13 @@ const (
 	mysqlColumns                  = 250 // more are announced by more than one byte; Firn asks for ten
 )
 
-// packet checks one packet.
-func (p *mysqlPackets) packet(_, b []byte, length int) error {
+// packet checks one packet. Rows follow until one that ends them.
+func (p *mysqlPackets) packet(_, b []byte, length int) (last bool, err error) {
+	err = p.check(b, length)
+	return !p.inRows || len(b) > 0 && (b[0] == mysqlEnd || b[0] == mysqlError), err
+}
+
+func (p *mysqlPackets) check(b []byte, length int) error {
 	short := dial.Malformed("a packet of %d bytes, %x", length, b[:min(len(b), 16)])
 	switch {
 	case length == 0:
