@@ -30,6 +30,9 @@ func calling(members int) grpc.UnaryClientInterceptor {
 			outgoing = clientv3.WithRequireLeader(ctx)
 		}
 		options = append(options, grpc.WaitForReady(false), grpc.ForceCodecV2(codec))
+		if r, ok := request.(*pb.RangeRequest); !ok || string(r.GetRangeEnd()) == after(string(r.GetKey())) { // it lists nothing
+			options = append(options, grpc.MaxCallRecvMsgSize(maxOther))
+		}
 		err := invoke(outgoing, method, request, answer, cc, options...)
 		for try := 0; try < members && turnedAway(err); try++ {
 			err = invoke(outgoing, method, request, answer, cc, options...)

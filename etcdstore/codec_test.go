@@ -30,8 +30,8 @@ func (bytesCodec) Unmarshal(b mem.BufferSlice, v any) error {
 
 func (bytesCodec) Name() string { return "proto" }
 
-// saying is the address of a server that gives one answer to everything.
-func saying(t *testing.T, answer []byte) string {
+// saying is the address of a server that gives one answer to reads, and one to the rest.
+func saying(t *testing.T, toReads, toRest []byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,7 +42,10 @@ func saying(t *testing.T, answer []byte) string {
 		if err := s.RecvMsg(&question); err != nil {
 			return err
 		}
-		return s.SendMsg(&answer)
+		if method, _ := grpc.MethodFromServerStream(s); method == "/etcdserverpb.KV/Range" {
+			return s.SendMsg(&toReads)
+		}
+		return s.SendMsg(&toRest)
 	}))
 	served := make(chan error)
 	go func() { served <- server.Serve(l) }()
@@ -68,18 +71,18 @@ func TestAHostileServerIsAnError(t *testing.T) {
 		"garbage":           {[]byte{0xff, 0xff, 0xff}, "not a message"},
 		"a field cut short": {[]byte{0x12, 0x7f}, "not a message"},
 	} {
-		_, err := etcdstore.Open(t.Context(), "etcd://"+saying(t, test.answer))
+		_, err := etcdstore.Open(t.Context(), "etcd://"+saying(t, test.answer, nil))
 		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, want %q", what, err, test.says)
 		}
 	}
 	// To a write its outcome is open.
-	long, err := etcdstore.Open(t.Context(), "etcd://"+saying(t, bytes.Repeat([]byte{0x1a, 0x10, 0x0a, 0x0e, 0x12, 0x0c, 0x12, 0, 0x12, 0, 0x12, 0, 0x12, 0, 0x12, 0, 0x12, 0}, 100_000)))
+	long, err := etcdstore.Open(t.Context(), "etcd://"+saying(t, nil, bytes.Repeat([]byte{0x1a, 0x10, 0x0a, 0x0e, 0x12, 0x0c, 0x12, 0, 0x12, 0, 0x12, 0, 0x12, 0, 0x12, 0, 0x12, 0}, 100_000)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer long.Close()
-	if _, err := long.CompareAndSwap(t.Context(), "k", 0, nil); !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) || !strings.Contains(err.Error(), "an answer of 1800000 bytes") {
+	if _, err := long.CompareAndSwap(t.Context(), "k", 0, nil); !errors.Is(err, store.ErrUnavailable) || store.Unapplied(err) || !strings.Contains(err.Error(), "received message larger than max (1800000") {
 		t.Errorf("a long answer to a write: %v", err)
 	}
 }
