@@ -6,7 +6,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Rescue, when it is deferred, turns the panic of a store's client into an error: see [Panicked].
+// Rescue turns, when it is deferred, the panic of a store's client into an error: see [Panicked].
 func Rescue(err *error) {
 	if r := recover(); r != nil {
 		*err = Panicked(r)

@@ -171,7 +171,7 @@ func (c *guarded) Read(b []byte) (int, error) {
 	if refused == nil {
 		return n, err
 	}
-	_ = c.Conn.Close() // what else comes is no answer either
+	_ = c.Close() // what else comes is no answer either
 	refused = fmt.Errorf("%v: %w", c.RemoteAddr(), refused)
 	if c.report != nil {
 		c.report.last.Store(&reason{refused, time.Now()})

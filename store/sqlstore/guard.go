@@ -53,7 +53,7 @@ func (g *guardedConn) rescue(err *error) {
 	if r := recover(); r != nil {
 		g.broken = true
 		*err = backend.Panicked(r)
-	} else if *err != nil && *err != io.EOF && *err != driver.ErrSkip { // database/sql compares with these
+	} else if *err != nil && !errors.Is(*err, io.EOF) && !errors.Is(*err, driver.ErrSkip) { // database/sql compares with these
 		*err = g.explain(*err)
 	}
 }
