@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // mode keeps the audit log private to its owner.
@@ -32,7 +33,7 @@ func OpenAuditFile(path string, failed func(error)) (*AuditFile, error) {
 
 // CheckAuditFile returns the error that [OpenAuditFile] would, as far as it is known without creating the file.
 func CheckAuditFile(path string) error {
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, mode)
+	file, err := openRecords(path, 0)
 	if err == nil {
 		return file.Close()
 	}
@@ -44,9 +45,17 @@ func CheckAuditFile(path string) error {
 	return fmt.Errorf("audit: %w", err)
 }
 
+// openRecords opens a regular file for appending. A pipe would hold the server until somebody reads it.
+func openRecords(path string, create int) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file (%s): name a file, or leave audit out and the records go to the log", path, info.Mode())
+	}
+	return os.OpenFile(path, os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK|create, mode) // never waits, not even if it just became a pipe
+}
+
 // Reopen opens the path again. If that fails, it keeps the current file.
 func (f *AuditFile) Reopen() error {
-	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, mode)
+	file, err := openRecords(f.path, os.O_CREATE)
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}

@@ -132,7 +132,7 @@ use and share one generator, which the flags configure.`,
 				if configFile == "" && logFormat == "text" && isTerminal(cmd.ErrOrStderr()) {
 					suggest(cmd.ErrOrStderr(), listeners)
 				}
-				return follow(ctx, srv, server.Watch{Config: configFile, Hangup: hangup})
+				return follow(ctx, srv, server.Watch{Config: configFile, Hangup: hangup}, log)
 			})
 			return errors.Join(misuse(hint(err)), s.Close())
 		},
@@ -182,7 +182,7 @@ func stopTraces(ctx context.Context, traces *telemetry.Traces, log *slog.Logger)
 const lookEvery = 2 * time.Second
 
 // follow lets the server follow its configuration until the returned function is called.
-func follow(ctx context.Context, srv *server.Server, w server.Watch) (end func()) {
+func follow(ctx context.Context, srv *server.Server, w server.Watch, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ticker := time.NewTicker(lookEvery)
 	w.Ticks = ticker.C
@@ -193,8 +193,22 @@ func follow(ctx context.Context, srv *server.Server, w server.Watch) (end func()
 	}()
 	return func() {
 		cancel()
-		<-done
 		ticker.Stop()
+		awaitFollower(done, followerEnds, log)
+	}
+}
+
+// followerEnds is how long the end of the server waits for its follower, which may be reading a file of a disk that no
+// longer answers. The workers must be given back nevertheless.
+const followerEnds = 3 * time.Second
+
+func awaitFollower(done <-chan struct{}, longest time.Duration, log *slog.Logger) {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		log.Warn("a look at the configuration and the files it names has not ended: shutting down without it", "waited", longest)
 	}
 }
 

@@ -219,7 +219,7 @@ func (f *follower) finish(ctx context.Context, out outcome) {
 // apply reads the file and serves it. It runs in a goroutine of its own, so it may read
 // only those fields of the follower that never change.
 func (f *follower) apply(ctx context.Context) (out outcome) {
-	source, err := os.ReadFile(f.path)
+	source, err := settings.ReadFile(f.path)
 	if err != nil {
 		out.err = fmt.Errorf("configuration: %w", err)
 		return out
@@ -238,7 +238,7 @@ func (f *follower) serve(ctx context.Context, source []byte) (contents [][]byte,
 	// Before Apply reads the keys: a later change is then found at the next look.
 	contents = append(contents, source)
 	for _, file := range cfg.KeyFiles() {
-		content, err := os.ReadFile(file)
+		content, err := settings.ReadFile(file)
 		if err != nil {
 			return nil, cfg.AtKeyFile(fmt.Errorf("key file: %w", err), file)
 		}

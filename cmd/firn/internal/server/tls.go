@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,14 +144,14 @@ func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
 
 // readPair reads the certificate with its key, and the chain that begins with it.
 func readPair(set settings.TLS, at placer) (pair tls.Certificate, chain []*x509.Certificate, err error) {
-	cert, err := os.ReadFile(set.Cert)
+	cert, err := settings.ReadFile(set.Cert)
 	if err == nil {
 		chain, err = certificatesIn(set.Cert, cert)
 	}
 	if err != nil {
 		return pair, nil, at(err, "tls", "cert")
 	}
-	key, err := os.ReadFile(set.Key)
+	key, err := settings.ReadFile(set.Key)
 	if err == nil {
 		_, err = blocks(set.Key, key)
 	}
@@ -179,7 +178,7 @@ var suites = []uint16{
 var errNoCertificates = errors.New("there is no certificate in it, in PEM")
 
 func readAuthorities(file string) ([]*x509.Certificate, error) {
-	text, err := os.ReadFile(file)
+	text, err := settings.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +286,7 @@ func digest(files ...string) [sha256.Size]byte {
 	contents := make([][]byte, len(files))
 	for i, file := range files {
 		var err error
-		if contents[i], err = os.ReadFile(file); err != nil {
+		if contents[i], err = settings.ReadFile(file); err != nil {
 			contents[i] = []byte(err.Error())
 		}
 	}

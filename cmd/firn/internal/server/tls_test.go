@@ -391,7 +391,7 @@ func TestAServerDoesNotStartWithCertificatesThatNoClientAccepts(t *testing.T) {
 		"no key":    {good, "", "", "failed to find any PEM data"},
 		"no CA":     {good, goodKey, ", client_ca: " + filepath.Join(folder, "none"), "line 2: tls.client_ca: open"},
 		"no PEM":    {good, goodKey, ", client_ca: " + filepath.Join(folder, "key.pem"), "line 2: tls.client_ca: " + filepath.Join(folder, "key.pem") + ": there is no certificate in it"},
-		"no folder": {good, goodKey, ", client_ca: " + folder, "is a directory"},
+		"no folder": {good, goodKey, ", client_ca: " + folder, "is not a regular file"},
 		"no audit":  {good, goodKey, "}\naudit: {file: " + filepath.Join(folder, "none", "audit.log"), "line 3: audit.file: audit: open"},
 	} {
 		into(t, folder, c.cert, c.key)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/firn-id/firn/veil"
@@ -61,13 +60,8 @@ func ReadKeys(file, variable string) ([]veil.Key, error) {
 // maxKeyBytes bounds a key file. It is room for hundreds of keys; a larger file is another one by mistake.
 const maxKeyBytes = 64 << 10
 
-func readKeyFile(file string) (text []byte, err error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	text, err = io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
+func readKeyFile(file string) ([]byte, error) {
+	text, err := ReadFile(file)
 	if err == nil && len(text) > maxKeyBytes {
 		return nil, fmt.Errorf("%s is larger than %d bytes: it is not a file of keys", file, maxKeyBytes)
 	}

@@ -73,7 +73,7 @@ func Sections() []Section {
 
 // Read reads and checks a file. It returns all mistakes at once, each with file, line, key, value and what is allowed.
 func Read(path string) (Config, error) {
-	source, err := readFile(path)
+	source, err := ReadFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", err)
 	}

@@ -2,8 +2,6 @@ package settings
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
@@ -20,17 +18,6 @@ const (
 	// maxDepth bounds nested values: the YAML library recurses.
 	maxDepth = 100
 )
-
-// readFile reads a file of at most maxFile bytes.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	source, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	return source, err
-}
 
 // checkSize returns an error for a text that would take much memory or time as a configuration. A text that is not YAML
 // is left to the errors of the YAML library.
