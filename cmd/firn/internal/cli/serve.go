@@ -200,7 +200,7 @@ func follow(ctx context.Context, srv *server.Server, w server.Watch, log *slog.L
 
 // followerEnds is how long the end of the server waits for its follower, which may be reading a file of a disk that no
 // longer answers. The workers must be given back nevertheless.
-const followerEnds = 3 * time.Second
+const followerEnds = time.Second
 
 func awaitFollower(done <-chan struct{}, longest time.Duration, log *slog.Logger) {
 	timer := time.NewTimer(longest)

@@ -10,6 +10,12 @@ func (s *Server) SetTimeouts(header, read, write, idle time.Duration) {
 	s.timeouts.header, s.timeouts.read, s.timeouts.write, s.timeouts.idle, s.timeouts.ping = header, read, write, idle, idle
 }
 
+// SetDrain sets how long a shutdown waits for requests in flight; call it before Serve.
+func (s *Server) SetDrain(longest time.Duration) { s.timeouts.drain = longest }
+
+// LongestStop is how long a server takes at most from the end of --linger until all requests have ended.
+var LongestStop = settle + defaultTimeouts.drain
+
 // SetWall sets the clock that checks when certificates expire; call it before Serve.
 func (s *Server) SetWall(wall func() time.Time) { s.certificates.wall = wall }
 
@@ -20,6 +26,3 @@ func (s *Server) Panic() {
 
 // NewPatientConn is newPatientConn.
 var NewPatientConn = newPatientConn
-
-// SetDrain shortens how long requests in flight are awaited at the end; call it before Serve.
-func (s *Server) SetDrain(d time.Duration) { s.timeouts.drain = d }

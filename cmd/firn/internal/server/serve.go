@@ -195,7 +195,8 @@ func (s *Server) linger(taking context.Context, while time.Duration) {
 	}
 }
 
-// serve returns when ctx has ended and the requests in flight are answered, or after longest.
+// serve returns when ctx has ended and the requests in flight are answered, or after longest. Requests that it cuts off then
+// are no error: a client that does not read its answer is enough.
 func (f front) serve(ctx context.Context, longest time.Duration, log *slog.Logger) error {
 	failed := make(chan error, 1)
 	go func() { failed <- f.server.Serve(f.listener) }()

@@ -38,12 +38,12 @@ type timeouts struct {
 	write  time.Duration // from there to the last byte of its answer
 	idle   time.Duration // between requests
 	linger time.Duration // from the shutdown request until the listeners close
-	drain  time.Duration // for requests in flight after that
+	drain  time.Duration // for requests in flight after that; docker stop kills after 10 s in all
 	ping   time.Duration // a silent HTTP/2 connection gets a ping after this, and has as long to answer
 }
 
 var defaultTimeouts = timeouts{
-	header: 5 * time.Second, read: 10 * time.Second, write: 60 * time.Second, idle: 2 * time.Minute, drain: 15 * time.Second, ping: 15 * time.Second,
+	header: 5 * time.Second, read: 10 * time.Second, write: 60 * time.Second, idle: 2 * time.Minute, drain: 7 * time.Second, ping: 15 * time.Second,
 }
 
 const maxHeader = 8 << 10
