@@ -1,10 +1,12 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,36 +47,39 @@ func primaryOf(ctx context.Context, url *redis.UniversalOptions) (string, error)
 	for _, addr := range url.Addrs {
 		go func() { answers <- nameOf(ctx, url, addr) }()
 	}
-	best, heard := named{epoch: -1}, 0
+	var heard []named
 	var failed error
 	timer := time.NewTimer(askTimeout)
 	defer timer.Stop()
-	for pending := len(url.Addrs); pending > 0 && heard <= len(url.Addrs)/2; {
+	for pending := len(url.Addrs); pending > 0 && len(heard) <= len(url.Addrs)/2; {
 		var late <-chan time.Time
-		if heard > 0 {
+		if len(heard) > 0 {
 			late = timer.C
 		}
 		select {
 		case got := <-answers:
 			pending--
-			switch {
-			case got.err != nil:
+			if got.err != nil {
 				failed = got.err
 				continue
-			case got.epoch > best.epoch:
-				best = got
 			}
-			heard++
+			heard = append(heard, got)
 		case <-late:
 			pending = 0
 		case <-ctx.Done():
 			return "", errors.Join(failed, store.ContextError(ctx))
 		}
 	}
-	if heard == 0 {
+	if len(heard) == 0 {
 		return "", fmt.Errorf("%w: no Sentinel answers, or they do not know ?master=%s: %w", store.ErrUnavailable, url.MasterName, failed)
 	}
-	return best.addr, nil
+	return latest(heard).addr, nil
+}
+
+// latest returns the answer of the latest failover. Sentinels of two setups may name two primaries without one: then all
+// connections must go to the same, and not to a store each.
+func latest(heard []named) named {
+	return slices.MaxFunc(heard, func(a, b named) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(b.addr, a.addr)) })
 }
 
 // nameOf asks one Sentinel.
