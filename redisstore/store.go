@@ -79,8 +79,11 @@ func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store,
 	kinds := classify
 	if s.cluster != nil {
 		kinds = func(err error) (hint string, kind error) {
-			s.cluster.ReloadState(ctx) // in the background: the client itself does not after connections that fail
-			return classifyInCluster(err)
+			hint, kind = classifyInCluster(err)
+			if errors.Is(kind, store.ErrUnavailable) {
+				s.cluster.ReloadState(ctx) // in the background: the client itself does not after connections that fail
+			}
+			return hint, kind
 		}
 	}
 	s.calls = backend.NewCalls("redisstore", backend.NewLanes(connections), kinds)

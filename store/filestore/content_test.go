@@ -52,7 +52,7 @@ func TestAValueStaysAsItWasRead(t *testing.T) {
 }
 
 // Their checksums are right: somebody edited the files and sealed them again.
-func TestRegistersThatNobodyWroteSoAreRefused(t *testing.T) {
+func TestMalformedRegistersAreRefused(t *testing.T) {
 	const good = "\"a\" 0000000000000001 2\n{}\n"
 	if _, err := decodeRegisters([]byte(good)); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 )
 
-// Nobody reads from the pipe: whoever opens it waits for ever, also with the records of requests.
+// The pipe has no reader, so opening it would wait for ever, and requests for their records.
 func TestTheAuditLogIsARegularFile(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

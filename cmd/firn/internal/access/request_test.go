@@ -102,7 +102,7 @@ func TestAForeignPageNeedsAToken(t *testing.T) {
 			case foreign != "":
 				t.Errorf("%+v of %+v: a foreign page is %q", c, cfg, foreign)
 			case own == "" && (len(cfg.Tokens) == 0 || len(cfg.Anonymous) > 0 || c.certificate):
-				t.Errorf("%+v of %+v: its own page is nobody", c, cfg)
+				t.Errorf("%+v of %+v: its own page is refused", c, cfg)
 			}
 		}
 	}

@@ -15,8 +15,8 @@ const (
 	maxInternal = 20
 )
 
-// internalErrors logs the errors that are nobody's but ours, or the store's content's. Their clients get no details but
-// that the log has them.
+// internalErrors logs errors that are faults of Firn, or of what is in the store. Their clients only learn that the log
+// has the details.
 type internalErrors struct {
 	to    *slog.Logger
 	clock func() time.Duration

@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// The client of an internal error is told that the log has it.
+// The answer to an internal error says that the log has it.
 func TestInternalErrorsAreInTheLog(t *testing.T) {
 	var out bytes.Buffer
 	var now atomic.Int64

@@ -253,20 +253,37 @@ type countedConn struct {
 // Read returns what the client has sent, unless its address has its share of memory.
 func (c *countedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 && c.of.spare {
-		c.client.Turn(true)
+	if n == 0 {
+		return n, err
 	}
-	if n > 0 && !c.guard.admit(b[:n], c.client) {
+	c.turn()
+	admitted := c.guard.admit(b[:n], c.client)
+	c.endIfClosed()
+	if !admitted {
 		c.of.warn(c)
 		return 0, errShare
 	}
 	return n, err
 }
 
-func (c *countedConn) Write(b []byte) (int, error) {
-	if c.of.spare {
+// endIfClosed gives back what was taken while another goroutine closed the connection, as to have its place.
+func (c *countedConn) endIfClosed() {
+	if c.closed.Load() {
+		c.guard.end(c.client)
+	}
+}
+
+// turn takes a turn at the processors for a connection of HTTP. Those of the Redis protocol do so themselves, since they
+// read from the descriptor.
+func (c *countedConn) turn() {
+	if c.of.resource == share.HTTPConnections {
 		c.client.Turn(true)
 	}
+}
+
+// Write sends an answer. HTTP/2 reads nothing meanwhile, see guard.admit.
+func (c *countedConn) Write(b []byte) (int, error) {
+	c.turn()
 	c.guard.writing.Lock()
 	defer c.guard.writing.Unlock()
 	return c.Conn.Write(b)

@@ -100,7 +100,7 @@ func (d *distributor) segment(name string) (least firn.ID, maxStep int64, err er
 		cosid.ErrNoSegment, name, is, name)
 }
 
-// skip refuses callers that nobody knows.
+// skip refuses anonymous callers.
 func (d *distributor) skip(r *http.Request) error {
 	a, ok := r.Context().Value(asked{}).(*asked)
 	switch {

@@ -106,9 +106,12 @@ func (g *guard) enter(phase int32, client *share.Client) {
 	}
 }
 
-// end gives back what a closed connection has.
+// end gives back what a closed connection has. Who takes something for a connection calls it again if the connection was
+// closed meanwhile.
 func (g *guard) end(client *share.Client) {
-	g.enter(request, client)
+	if n := g.charged.Swap(0); n > 0 {
+		client.Give(share.Memory, int(n))
+	}
 	if g.http2.Swap(false) {
 		client.Give(share.HTTP2Connections, 1)
 	}
@@ -133,6 +136,7 @@ func forConnection(config *tls.Config, hello *tls.ClientHelloInfo) *tls.Config {
 		if !c.guard.upgrade(c.client) {
 			return errShare
 		}
+		c.endIfClosed()
 		return nil
 	}
 	return config

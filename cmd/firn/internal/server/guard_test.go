@@ -1,7 +1,12 @@
 package server
 
 import (
+	"io"
+	"net"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
@@ -62,6 +67,42 @@ func TestAClientHasItsShareOfHTTP2Connections(t *testing.T) {
 	all[0].end(client)
 	if !newGuard(true, false).admit([]byte("PRI "), client) {
 		t.Error("the place of a closed connection was not given back")
+	}
+}
+
+// closedAfter has its connection closed once something was read from it.
+type closedAfter struct {
+	net.Conn
+	close func()
+}
+
+func (c closedAfter) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.close()
+	return n, err
+}
+
+// A new connection may take the place of one that is being read.
+func TestAConnectionThatIsClosedWhileItIsReadKeepsNoShare(t *testing.T) {
+	client, each := newClient()
+	of := &connectionLimit{resource: share.HTTPConnections, clients: map[*share.Client]*connections{}, began: time.Now()}
+	for _, sent := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n" + strings.Repeat("a:b\r\n", 1000)} {
+		ours, peer := net.Pipe()
+		c := &countedConn{of: of, client: client, guard: newGuard(true, false)}
+		c.Conn = closedAfter{ours, func() { _ = c.Close() }}
+		client.Take(share.HTTPConnections, 1)
+		of.add(c)
+		var group sync.WaitGroup
+		group.Go(func() { _, _ = io.WriteString(peer, sent) }) // it ends when all is read, or the connection is closed
+		if n, err := c.Read(make([]byte, 8<<10)); n != len(sent) {
+			t.Error(n, err)
+		}
+		group.Wait()
+	}
+	for what, n := range map[share.Resource]int{share.Memory: each, share.HTTP2Connections: 20} {
+		if !client.Take(what, n) {
+			t.Errorf("resource %d: not all was given back", what)
+		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Nobody writes to the pipe: a follower that waits for it would wait for ever.
+// The pipe has no writer, so a follower that opened it would wait for ever.
 func TestAFollowedFileMayBecomeAPipe(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\n")
 	v.turn()

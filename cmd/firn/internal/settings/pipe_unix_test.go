@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-// Nobody writes to the pipe: whoever waits for it waits for ever.
+// The pipe has no writer, so a reader would wait for ever.
 func TestAPipeIsNoConfigurationAndHasNoKeys(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
