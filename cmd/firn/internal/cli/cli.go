@@ -86,7 +86,7 @@ var commands = []struct {
 }{
 	{"next", newNext}, {"decode", newDecode}, {"veil", newVeil}, {"unveil", newUnveil}, {"layout", newLayout},
 	{"serve", newServe}, {"workers", newWorkers}, {"store", newStore}, {"doctor", newDoctor}, {"import", newImport},
-	{"bench", newBench}, {"rehearse", newRehearse}, {"token", newToken}, {"emit", newEmit}, {"version", newVersion},
+	{"verify", newVerify}, {"health", newHealth}, {"bench", newBench}, {"rehearse", newRehearse}, {"token", newToken}, {"emit", newEmit}, {"version", newVersion},
 }
 
 // addCommands adds the command that args begin with. If there is none, as for help and completions, it adds all. Making
@@ -126,7 +126,9 @@ decodes them, and serves them over HTTP, gRPC and the Redis protocol.
   firn store replicas     show how many Redis replicas must confirm a write
   firn token              create a token for the server
   firn doctor             check the clock and the store
+  firn health             ask the server here whether it is ready
   firn import leaf        import the counters of Leaf or TinyId
+  firn verify FILE        find duplicates in a file of ids
 
 Every flag can be set in the environment: --store as FIRN_STORE, and so on. The
 command line overrides a configuration file, which overrides the environment.`,

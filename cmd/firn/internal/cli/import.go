@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -112,8 +111,8 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		}
 		return fmt.Errorf("%s: %w", storeurl.Redact(f.from), err)
 	}
-	looking := newProgress(cmd, "checked")
-	options.Progress = looking.at
+	looking := newProgress(cmd.ErrOrStderr(), "checked", "names", 0)
+	options.Progress = looking.reach
 	plan, err := takeover.Make(cmd.Context(), s, counters, tokens, options)
 	looking.end()
 	if err != nil {
@@ -129,8 +128,8 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		if err := f.keepYAML(report.YAML); err != nil {
 			return err
 		}
-		writing := newProgress(cmd, "imported")
-		err := plan.Apply(cmd.Context(), s, writing.at)
+		writing := newProgress(cmd.ErrOrStderr(), "imported", "names", 0)
+		err := plan.Apply(cmd.Context(), s, writing.reach)
 		writing.end()
 		if err != nil {
 			return err
@@ -230,40 +229,4 @@ func (f *importFlags) keepYAML(text string) (err error) {
 		return fmt.Errorf("%s: %w; nothing was imported", origin(f.flags, "config"), errors.Join(err, os.Remove(f.config)))
 	}
 	return nil
-}
-
-const (
-	// progressAfter is how long a command runs before it shows its progress.
-	progressAfter = time.Second
-	progressEvery = 200 * time.Millisecond
-)
-
-// A progress shows at a terminal how far a long command is.
-type progress struct {
-	out   io.Writer
-	does  string
-	begun time.Time
-	last  time.Time
-	shown bool
-}
-
-func newProgress(cmd *cobra.Command, does string) *progress {
-	out := cmd.ErrOrStderr()
-	return &progress{out: out, does: does, begun: time.Now(), shown: isTerminal(out)}
-}
-
-func (p *progress) at(done, all int) {
-	now := time.Now()
-	if !p.shown || now.Sub(p.begun) < progressAfter || now.Sub(p.last) < progressEvery {
-		return
-	}
-	p.last = now
-	fmt.Fprintf(p.out, "\r%s %s of %s names", p.does, thousands(int64(done)), thousands(int64(all)))
-}
-
-// end removes the line, so that other output can follow.
-func (p *progress) end() {
-	if !p.last.IsZero() {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
 }

@@ -51,6 +51,10 @@ instead. The default store is a folder of this user.`,
 				return usage(err)
 			}
 			p := newPrinter(cmd.OutOrStdout(), asJSON)
+			if !isTerminal(cmd.OutOrStdout()) { // the ids would run into the progress
+				p.progress = newProgress(cmd.ErrOrStderr(), "made", "ids", n)
+				defer p.progress.end()
+			}
 			if k.Source == settings.Local {
 				if err := mistaken(cmd.Flags(), set); err != nil {
 					return usage(err)

@@ -12,6 +12,9 @@ type printer struct {
 	asJSON bool
 	any    bool
 	item   []byte // the item being made
+
+	progress *progress
+	counted  int // of the ids, for progress
 }
 
 func newPrinter(out io.Writer, asJSON bool) *printer {
@@ -32,6 +35,10 @@ func (p *printer) add(item func(dst []byte) ([]byte, error)) (err error) {
 		p.item = append(p.item, '"')
 	} else {
 		p.item = append(p.item, '\n')
+	}
+	if p.counted++; p.counted == chunk {
+		p.progress.add(chunk)
+		p.counted = 0
 	}
 	_, err = p.out.Write(p.item)
 	return err

@@ -1,0 +1,416 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/idset"
+)
+
+// maxShown is how many examples of each mistake verify shows.
+const maxShown = 10
+
+// futureTolerance is how far the clocks of a fleet may be ahead of this one before verify calls an id's time wrong.
+const futureTolerance = time.Minute
+
+func newVerify() *cobra.Command {
+	var (
+		flags     layoutFlags
+		format    string
+		temp      string
+		ascending bool
+		asJSON    bool
+	)
+	cmd := &cobra.Command{
+		Use:   "verify [FILE…]",
+		Short: "Find duplicates and wrong order in files of ids",
+		Long: `verify reads ids, one per line, and reports those that occur more than once, with the
+file and line of each, and how often an id is smaller than the one before it in its
+file. It reads any number of ids in about 150 MB of memory, and needs 2 to 16 bytes per
+id in a temporary folder. Without a file, or for -, it reads standard input.
+
+With --layout it also reports ids that the layout cannot have issued by now, and counts
+the workers.
+
+The exit status is 1 if an id occurs twice, if a line is not an id, if the layout
+cannot have issued an id, or, with --ascending, if an id is not greater than the one
+before.`,
+		Example: `  firn next -n 100000 | firn verify --ascending
+  firn verify --layout firn monday.txt tuesday.txt
+  firn verify --format binary ids.bin`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			read, err := lineReader(format)
+			if err != nil {
+				return usage(err)
+			}
+			v := verification{ascending: ascending}
+			for _, name := range []string{"layout", "unit", "epoch"} {
+				v.known = v.known || cmd.Flags().Changed(name)
+			}
+			if v.known {
+				if err := v.check.of(&flags); err != nil {
+					return usage(err)
+				}
+			}
+			if len(args) == 0 {
+				args = []string{"-"}
+			}
+			if err := v.run(cmd.Context(), args, cmd.InOrStdin(), read, temp, newProgress(cmd.ErrOrStderr(), "read", "bytes", sizeOf(args))); err != nil {
+				return err
+			}
+			if asJSON {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(v.report())
+			} else {
+				err = v.print(cmd.OutOrStdout())
+			}
+			return errors.Join(err, v.mistakes())
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().Lookup("layout").Usage = "check that this layout can have issued the ids: a preset (see firn layout) or bits"
+	cmd.Flags().StringVar(&format, "format", "decimal", encodingHelp+"; binary is eight bytes an id, the highest first")
+	cmd.Flags().StringVar(&temp, "temp", "", "folder for temporary files (default: the system's)")
+	cmd.Flags().BoolVar(&ascending, "ascending", false, "an id that is not greater than the one before in its file is a mistake")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// sizeOf returns the bytes of files together, 0 if that is unknown.
+func sizeOf(names []string) (size int64) {
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if name == "-" || err != nil || !info.Mode().IsRegular() {
+			return 0
+		}
+		size += info.Size()
+	}
+	return size
+}
+
+// A verification is what verify knows of the ids.
+type verification struct {
+	ascending, known bool
+
+	files      []verifiedFile
+	ids        int64
+	took       time.Duration
+	least      firn.ID
+	greatest   firn.ID
+	duplicates int64
+	repeated   []repeatedID
+	descents   int64
+	descended  []descent
+	unreadable int64
+	unread     []wrongLine
+	check      layoutCheck
+}
+
+type verifiedFile struct {
+	name  string
+	first int64 // the position of its first line
+	lines lineUnit
+}
+
+// A place is where an id stands.
+type place struct {
+	File string `json:"file"`
+	Line int64  `json:"line,omitempty"`
+	Byte *int64 `json:"byte,omitempty"` // of a binary file, from 0
+}
+
+func (p place) String() string {
+	if p.Byte != nil {
+		return fmt.Sprintf("%s byte %d", p.File, *p.Byte)
+	}
+	return fmt.Sprintf("%s line %d", p.File, p.Line)
+}
+
+type repeatedID struct {
+	ID firn.ID `json:"id"`
+	At []place `json:"at"`
+}
+
+type descent struct {
+	At     place   `json:"at"`
+	ID     firn.ID `json:"id"`
+	Before firn.ID `json:"before"`
+}
+
+type wrongLine struct {
+	At     place  `json:"at"`
+	Reason string `json:"reason"`
+}
+
+// place returns where a position is.
+func (v *verification) place(at int64) place {
+	i := len(v.files) - 1
+	for v.files[i].first > at {
+		i--
+	}
+	f := v.files[i]
+	p := place{File: f.name}
+	if f.lines == binaryIDs {
+		offset := (at - f.first) * 8
+		p.Byte = &offset
+	} else {
+		p.Line = at - f.first + 1
+	}
+	return p
+}
+
+// run reads the files and looks for ids that repeat.
+func (v *verification) run(ctx context.Context, names []string, stdin io.Reader, read idReader, temp string, p *progress) (err error) {
+	defer p.end()
+	began := time.Now()
+	sorter := idset.NewSorter(temp)
+	defer func() { err = errors.Join(err, sorter.Close()) }()
+	v.least = firn.MaxID
+	next := int64(0)
+	for _, name := range names {
+		in := stdin
+		if name != "-" {
+			f, err := os.Open(name)
+			if err != nil {
+				return err
+			}
+			defer f.Close() //nolint:errcheck // only read
+			in = f
+		} else {
+			name = "standard input"
+		}
+		v.files = append(v.files, verifiedFile{name, next, read.unit})
+		last, begun := firn.ID(0), false
+		err := read.each(meteredReader{in, p}, func(ids []firn.ID) error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			for i, id := range ids {
+				if begun && id <= last {
+					v.descend(next+int64(i), id, last)
+				}
+				begun, last = true, id
+				v.least, v.greatest = min(v.least, id), max(v.greatest, id)
+			}
+			if v.known {
+				v.check.add(ids, func(i int) place { return v.place(next + int64(i)) })
+			}
+			next += int64(len(ids))
+			v.ids += int64(len(ids))
+			return sorter.Add(ids)
+		}, func(reason string) {
+			if reason != "" {
+				v.unreadable++
+				if len(v.unread) < maxShown {
+					v.unread = append(v.unread, wrongLine{v.place(next), reason})
+				}
+			}
+			next++
+			sorter.Skip(1)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	err = sorter.Repeats(ctx, func(id firn.ID, before, again int64) {
+		v.duplicates++
+		if n := len(v.repeated); n > 0 && v.repeated[n-1].ID == id {
+			if r := &v.repeated[n-1]; len(r.At) < maxShown {
+				r.At = append(r.At, v.place(again))
+			}
+		} else if n < maxShown {
+			v.repeated = append(v.repeated, repeatedID{id, []place{v.place(before), v.place(again)}})
+		}
+	})
+	v.took = time.Since(began)
+	return err
+}
+
+func (v *verification) descend(at int64, id, before firn.ID) {
+	v.descents++
+	if len(v.descended) < maxShown {
+		v.descended = append(v.descended, descent{v.place(at), id, before})
+	}
+}
+
+// mistakes returns what makes the exit status 1.
+func (v *verification) mistakes() error {
+	var found []string
+	mistake := func(what string, n int64) {
+		if n > 0 {
+			found = append(found, what+": "+thousands(n))
+		}
+	}
+	mistake("duplicates", v.duplicates)
+	mistake("lines that are not ids", v.unreadable)
+	mistake("ids that the layout cannot have issued by now", v.check.impossible)
+	if v.ascending {
+		mistake("ids that are not greater than the one before", v.descents)
+	}
+	if found == nil {
+		return nil
+	}
+	return errors.New(strings.Join(found, ", "))
+}
+
+// verifyReport is what --json prints.
+type verifyReport struct {
+	IDs        int64        `json:"ids"`
+	Seconds    float64      `json:"seconds"`
+	Least      *firn.ID     `json:"least,omitempty"`
+	Greatest   *firn.ID     `json:"greatest,omitempty"`
+	Duplicates int64        `json:"duplicates"`
+	Repeated   []repeatedID `json:"repeated,omitempty"`
+	Descents   int64        `json:"descents"`
+	Descended  []descent    `json:"descended,omitempty"`
+	Unreadable int64        `json:"unreadable"`
+	Unread     []wrongLine  `json:"unread,omitempty"`
+	Layout     *layoutFound `json:"layout,omitempty"`
+}
+
+func (v *verification) report() verifyReport {
+	r := verifyReport{
+		IDs: v.ids, Seconds: v.took.Seconds(), Duplicates: v.duplicates, Repeated: v.repeated,
+		Descents: v.descents, Descended: v.descended, Unreadable: v.unreadable, Unread: v.unread,
+	}
+	if v.ids > 0 {
+		r.Least, r.Greatest = &v.least, &v.greatest
+	}
+	if v.known {
+		r.Layout = v.check.found()
+	}
+	return r
+}
+
+func (v *verification) print(to io.Writer) error {
+	rows := [][]string{{"ids", thousands(v.ids)}}
+	row := func(name, value string) { rows = append(rows, []string{name, value}) }
+	if v.ids > 0 {
+		row("", fmt.Sprintf("%d to %d", v.least, v.greatest))
+	}
+	row("duplicates", orNone(v.duplicates))
+	for _, r := range v.repeated {
+		text := fmt.Sprint(r.ID)
+		for i, p := range r.At {
+			text += []string{": ", ", "}[min(i, 1)] + p.String()
+		}
+		row("", text)
+	}
+	if v.descents == 0 {
+		row("order", "ascending")
+	} else {
+		row("order", "ids not greater than the one before: "+thousands(v.descents))
+	}
+	for _, d := range v.descended {
+		row("", fmt.Sprintf("%s: %d after %d", d.At, d.ID, d.Before))
+	}
+	row("unreadable", orNone(v.unreadable))
+	for _, u := range v.unread {
+		row("", u.At.String()+": "+u.Reason)
+	}
+	if v.known {
+		rows = append(rows, v.check.rows()...)
+	}
+	row("time", fmt.Sprintf("%v, %s ids/s", v.took.Round(time.Millisecond), thousands(int64(float64(v.ids)/max(v.took.Seconds(), 1e-6)))))
+	return writeTable(to, rows)
+}
+
+func orNone(n int64) string {
+	if n == 0 {
+		return "none"
+	}
+	return thousands(n)
+}
+
+// A layoutCheck looks at the parts of ids.
+type layoutCheck struct {
+	layout     firn.Layout
+	latest     firn.Tick // the last one that can have been issued by now
+	least      firn.Tick
+	greatest   firn.Tick
+	any        bool
+	workers    []uint64 // bits, by datacenter and worker
+	perCenter  uint64
+	impossible int64
+	examples   []wrongLine
+}
+
+// of begins the check of the layout that the flags describe.
+func (c *layoutCheck) of(flags *layoutFlags) (err error) {
+	if c.layout, err = flags.parse(); err != nil {
+		return err
+	}
+	if c.latest, err = c.layout.Tick(time.Now().Add(futureTolerance)); err != nil {
+		c.latest = c.layout.MaxTick() // the layout begins later or has ended; its times cannot be judged
+	}
+	c.perCenter = uint64(c.layout.MaxWorker()) + 1
+	c.workers = make([]uint64, ((uint64(c.layout.MaxDatacenter())+1)*c.perCenter+63)/64)
+	return nil
+}
+
+func (c *layoutCheck) add(ids []firn.ID, at func(int) place) {
+	for i, id := range ids {
+		parts, err := c.layout.Decompose(id)
+		if err == nil && parts.Tick > c.latest {
+			err = fmt.Errorf("%d has a time in the future: %v", id, c.layout.Time(parts.Tick).Format(time.RFC3339Nano))
+		}
+		if err != nil {
+			c.impossible++
+			if len(c.examples) < maxShown {
+				c.examples = append(c.examples, wrongLine{at(i), err.Error()})
+			}
+			continue
+		}
+		if !c.any {
+			c.any, c.least, c.greatest = true, parts.Tick, parts.Tick
+		}
+		c.least, c.greatest = min(c.least, parts.Tick), max(c.greatest, parts.Tick)
+		worker := uint64(parts.Datacenter)*c.perCenter + uint64(parts.Worker)
+		c.workers[worker/64] |= 1 << (worker % 64)
+	}
+}
+
+// layoutFound is what --json prints about the layout.
+type layoutFound struct {
+	Layout     string      `json:"layout"`
+	First      *time.Time  `json:"first,omitempty"`
+	Last       *time.Time  `json:"last,omitempty"`
+	Workers    int         `json:"workers"`
+	Impossible int64       `json:"impossible"`
+	Examples   []wrongLine `json:"examples,omitempty"`
+}
+
+func (c *layoutCheck) found() *layoutFound {
+	f := &layoutFound{Layout: describe(c.layout), Impossible: c.impossible, Examples: c.examples}
+	for _, w := range c.workers {
+		f.Workers += bits.OnesCount64(w)
+	}
+	if c.any {
+		first, last := c.layout.Time(c.least), c.layout.Time(c.greatest)
+		f.First, f.Last = &first, &last
+	}
+	return f
+}
+
+func (c *layoutCheck) rows() [][]string {
+	f := c.found()
+	rows := [][]string{{"layout", f.Layout}}
+	if c.any {
+		rows = append(rows, []string{"workers", thousands(int64(f.Workers))},
+			[]string{"issued", f.First.Format(time.RFC3339Nano) + " to " + f.Last.Format(time.RFC3339Nano)})
+	}
+	rows = append(rows, []string{"impossible", orNone(c.impossible)})
+	for _, e := range c.examples {
+		rows = append(rows, []string{"", e.At.String() + ": " + e.Reason})
+	}
+	return rows
+}
