@@ -105,7 +105,7 @@ bench-resp: build ## measure INCR of Firn beside that of redis-server, by redis-
 	go run ./bench/resp
 
 .PHONY: bench-serving
-bench-serving: ## measure HTTP by wrk and gRPC by h2load, beside a bare handler (three minutes)
+bench-serving: ## measure HTTP by wrk and gRPC by h2load, each beside a server that answers a constant (three minutes)
 	scripts/need-clients
 	go run ./bench/serving
 

@@ -62,7 +62,7 @@ func newIssuer(name, firn, dir string, store *backend, net *network.Network, g *
 	}
 	i := &issuer{name: name, net: net, guard: g}
 	i.Address, i.Path, i.Says = address, firn, program.Serving
-	i.Args = []string{"serve", "--config", file, "--http", address, "--resp", "off", "--linger", "100ms"}
+	i.Args = []string{"serve", "--config", file, "--http", address, "--resp", "off", "--grpc", "off", "--linger", "100ms"}
 	return i, nil
 }
 

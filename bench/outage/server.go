@@ -14,6 +14,7 @@ type server struct {
 	firn   string
 	store  string
 	resp   string
+	grpc   string
 	config string
 
 	version int // of the settings of generator and ranges
@@ -27,13 +28,16 @@ func startServer(dir, firn, redis string) (*server, error) {
 	if s.resp, err = program.FreeAddress(); err != nil {
 		return nil, err
 	}
+	if s.grpc, err = program.FreeAddress(); err != nil {
+		return nil, err
+	}
 	if s.Address, err = program.FreeAddress(); err != nil {
 		return nil, err
 	}
 	if err := s.configure(); err != nil {
 		return nil, err
 	}
-	s.Path, s.Args = firn, []string{"serve", "--config", s.config, "--http", s.Address, "--resp", s.resp}
+	s.Path, s.Args = firn, []string{"serve", "--config", s.config, "--http", s.Address, "--resp", s.resp, "--grpc", s.grpc}
 	s.Says = program.Serving
 	return s, s.Start()
 }
@@ -55,6 +59,6 @@ func (s *server) targets(namespace string) []target {
 	return []target{
 		{"HTTP", kind, "http://" + s.Address + "/" + namespace},
 		{"RESP", kind, "redis://" + s.resp + "/" + namespace},
-		{"gRPC", kind, "grpc://" + s.Address + "/" + namespace},
+		{"gRPC", kind, "grpc://" + s.grpc + "/" + namespace},
 	}
 }

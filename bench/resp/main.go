@@ -182,7 +182,7 @@ func startFirn(dir, firn string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program.Program{Address: address, Path: firn, Says: program.Serving, Args: []string{"serve", "--config", path, "--resp", address}}
+	p := &program.Program{Address: address, Path: firn, Says: program.Serving, Args: []string{"serve", "--config", path, "--resp", address, "--grpc", "off"}}
 	if err := p.Start(); err != nil {
 		return nil, fmt.Errorf("%w (build it with make build)", err)
 	}

@@ -1,6 +1,6 @@
-// Command serving compares firn serve over HTTP with a bare net/http handler, both driven by wrk,
-// measures it over gRPC with h2load, and prints medians and ratios. Run it in the root of the
-// repository; it needs wrk, h2load (Debian: nghttp2-client) and three minutes.
+// Command serving compares firn serve over HTTP with a bare net/http handler, both driven by wrk, and over gRPC with a
+// server of grpc-go that answers a constant, both driven by h2load. It prints medians and ratios. Run it in the root of
+// the repository; it needs wrk, h2load (Debian: nghttp2-client), Linux and three minutes.
 package main
 
 import (
@@ -20,8 +20,11 @@ import (
 	"github.com/firn-id/firn/bench/internal/program"
 )
 
-// bareAddress is an environment variable that makes this program the handler to compare with.
-const bareAddress = "FIRN_BARE"
+// bareAddress and bareGRPC are environment variables that make this program a server to compare with.
+const (
+	bareAddress = "FIRN_BARE"
+	bareGRPC    = "FIRN_BARE_GRPC"
+)
 
 // constant is as long as an answer with one id.
 const constant = `{"namespace":"orders","ids":["249034572345723904"]}` + "\n"
@@ -36,6 +39,10 @@ namespaces:
 func main() {
 	if address := os.Getenv(bareAddress); address != "" {
 		fmt.Fprintln(os.Stderr, bare(address))
+		os.Exit(1)
+	}
+	if address := os.Getenv(bareGRPC); address != "" {
+		fmt.Fprintln(os.Stderr, grpcConstant(address))
 		os.Exit(1)
 	}
 	rounds := flag.Int("rounds", 5, "rounds of all measurements; medians are of these")
@@ -63,9 +70,29 @@ func bare(address string) error {
 // A row is something measured.
 type row struct {
 	name      string
-	ids       int // in an answer; 0: it is the handler to compare with
+	ids       int // in an answer; 0: it is a server to compare with
+	server    *program.Program
 	load      load
 	perSecond []float64
+	processor []float64 // microseconds of the server's processors, for each request
+}
+
+// measure measures the row once.
+func (r *row) measure(d time.Duration) error {
+	before, err := processorTime(r.server.PID())
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	perSecond, err := r.load(d)
+	if err != nil {
+		return err
+	}
+	requests := perSecond * time.Since(began).Seconds()
+	after, err := processorTime(r.server.PID())
+	r.perSecond = append(r.perSecond, perSecond)
+	r.processor = append(r.processor, float64((after-before).Microseconds())/requests)
+	return err
 }
 
 // A load drives a server for a time and returns requests a second.
@@ -77,54 +104,75 @@ func run(rounds int, duration time.Duration) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	bare, err := startBare()
+	bare, err := startBare(bareAddress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.Kill()) }()
-	firn, err := startFirn(dir)
+	goGRPC, err := startBare(bareGRPC)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, goGRPC.Kill()) }()
+	firn, port, err := startFirn(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, firn.End()) }()
-	connect, grpc, err := requests(dir)
+	in, err := requests(dir)
 	if err != nil {
 		return err
 	}
-	constant, server := "http://"+bare.Address+"/", "http://"+firn.Address
-	rows := []*row{
-		{name: "net/http, a constant", load: wrk(32, constant)},
+	constant, server, port := "http://"+bare.Address+"/", "http://"+firn.Address, "http://"+port
+	overHTTP := []*row{
+		{name: "net/http, a constant", server: bare, load: wrk(32, constant)},
 		{name: "one snowflake id, JSON", ids: 1, load: wrk(32, server+"/v1/ids/orders")},
 		{name: "one segment id, JSON", ids: 1, load: wrk(32, server+"/v1/ids/users")},
 		{name: "1,000 snowflake ids, text", ids: 1000, load: wrk(8, server+"/v1/ids/wide?count=1000", "-H", "Accept: text/plain")},
 		{name: "1,000 segment ids, text", ids: 1000, load: wrk(8, server+"/v1/ids/users?count=1000", "-H", "Accept: text/plain")},
-		{name: "1,000 snowflake ids, runs, Connect", ids: 1000, load: wrk(32, server+generate, "-s", connect)},
-		{name: "1,000 snowflake ids, runs, gRPC", ids: 1000, load: h2load(2, 100, server+generate, grpc)},
+		{name: "1,000 snowflake ids, runs, Connect", ids: 1000, load: wrk(32, server+generate, "-s", in.connect)},
 	}
+	overGRPC := []*row{
+		{name: "grpc-go, a constant", server: goGRPC, load: h2load("http://"+goGRPC.Address+generate, in.one)},
+		{name: "one snowflake id", ids: 1, load: h2load(port+generate, in.one)},
+		{name: "1,000 snowflake ids, runs", ids: 1000, load: h2load(port+generate, in.runs)},
+		{name: "one snowflake id, on the port of HTTP", ids: 1, load: h2load(server+generate, in.one)},
+		{name: "1,000 snowflake ids, runs, on the port of HTTP", ids: 1000, load: h2load(server+generate, in.runs)},
+	}
+	rows := slices.Concat(overHTTP, overGRPC)
 	for range rounds {
 		for _, r := range rows {
-			perSecond, err := r.load(duration)
-			if err != nil {
+			if r.server == nil {
+				r.server = firn
+			}
+			if err := r.measure(duration); err != nil {
 				return err
 			}
-			r.perSecond = append(r.perSecond, perSecond)
 		}
 	}
-	fmt.Println("| | requests a second | × the constant | ids a second |")
-	fmt.Println("| --- | --- | --- | --- |")
-	for _, r := range rows {
-		// Compare within a round, where both had the same load on the machine.
-		ratios := make([]float64, rounds)
-		for i := range ratios {
-			ratios[i] = r.perSecond[i] / rows[0].perSecond[i]
-		}
-		fmt.Printf("| %s | %.0f | %.2f | %.1f M |\n", r.name, median(r.perSecond), median(ratios), median(r.perSecond)*float64(r.ids)/1e6)
-	}
+	table("HTTP", overHTTP)
+	table("gRPC, 2 connections with 100 calls at once", overGRPC)
 	return nil
 }
 
-// startBare starts this program again, as the handler to compare with.
-func startBare() (*program.Program, error) {
+// table prints the medians of rows, beside the first. Ratios are taken within a round, where both had the same load on
+// the machine.
+func table(title string, rows []*row) {
+	fmt.Printf("\n| %s | requests a second | × the constant | µs of processor time a request | × the constant | ids a second |\n", title)
+	fmt.Println("| --- | ---: | ---: | ---: | ---: | ---: |")
+	for _, r := range rows {
+		rates, times := make([]float64, len(r.perSecond)), make([]float64, len(r.perSecond))
+		for i := range rates {
+			rates[i] = r.perSecond[i] / rows[0].perSecond[i]
+			times[i] = r.processor[i] / rows[0].processor[i]
+		}
+		fmt.Printf("| %s | %.0f | %.2f | %.1f | %.2f | %.1f M |\n",
+			r.name, median(r.perSecond), median(rates), median(r.processor), median(times), median(r.perSecond)*float64(r.ids)/1e6)
+	}
+}
+
+// startBare starts this program again, as a server to compare with.
+func startBare(variable string) (*program.Program, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -133,48 +181,57 @@ func startBare() (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program.Program{Address: address, Path: self, Env: []string{bareAddress + "=" + address}}
+	p := &program.Program{Address: address, Path: self, Env: []string{variable + "=" + address}}
 	return p, p.Start()
 }
 
-// startFirn builds and starts the server.
-func startFirn(dir string) (*program.Program, error) {
+// startFirn builds and starts the server, and returns its address of gRPC too.
+func startFirn(dir string) (p *program.Program, grpc string, err error) {
 	firn, err := program.BuildFirn(dir)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	config := filepath.Join(dir, "firn.yaml")
 	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	address, err := program.FreeAddress()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	p := &program.Program{
+	if grpc, err = program.FreeAddress(); err != nil {
+		return nil, "", err
+	}
+	p = &program.Program{
 		Address: address, Path: firn, Says: program.Serving,
-		Args: []string{"serve", "--store", "memory:", "--config", config, "--http", address, "--resp", "off"},
+		Args: []string{"serve", "--store", "memory:", "--config", config, "--http", address, "--resp", "off", "--grpc", grpc},
 	}
-	return p, p.Start()
+	return p, grpc, p.Start()
 }
 
 // generate is the path of a call for ids.
 const generate = "/firn.v1.IDService/Generate"
 
-// message asks for 1,000 ids of namespace wide as runs: fields 1 to 3 of GenerateRequest.
-var message = []byte("\x0a\x04wide\x10\xe8\x07\x18\x02")
+// askRuns asks for 1,000 ids of namespace wide as runs: fields 1 to 3 of GenerateRequest. AskOne asks for one of orders.
+var (
+	askRuns = []byte("\x0a\x04wide\x10\xe8\x07\x18\x02")
+	askOne  = []byte("\x0a\x06orders")
+)
 
-// requests writes the input of the load generators: a script for wrk that posts the message for Connect,
-// and for h2load the message after gRPC's prefix of five bytes.
-func requests(dir string) (connect, grpc string, err error) {
-	connect, grpc = filepath.Join(dir, "connect.lua"), filepath.Join(dir, "grpc.bin")
+// inputs are the files for the load generators: a script for wrk that posts askRuns for Connect, and for h2load the
+// messages after gRPC's prefix of five bytes.
+type inputs struct{ connect, runs, one string }
+
+func requests(dir string) (inputs, error) {
+	in := inputs{filepath.Join(dir, "connect.lua"), filepath.Join(dir, "runs.bin"), filepath.Join(dir, "one.bin")}
 	var bytes strings.Builder
-	for _, b := range message {
+	for _, b := range askRuns {
 		fmt.Fprintf(&bytes, "\\%03d", b)
 	}
 	script := fmt.Sprintf("wrk.method = 'POST'\nwrk.body = '%s'\nwrk.headers['Content-Type'] = 'application/proto'\n", bytes.String())
-	framed := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
-	return connect, grpc, errors.Join(os.WriteFile(connect, []byte(script), 0o600), os.WriteFile(grpc, framed, 0o600))
+	framed := func(message []byte) []byte { return append([]byte{0, 0, 0, 0, byte(len(message))}, message...) }
+	return in, errors.Join(os.WriteFile(in.connect, []byte(script), 0o600),
+		os.WriteFile(in.runs, framed(askRuns), 0o600), os.WriteFile(in.one, framed(askOne), 0o600))
 }
 
 func median(v []float64) float64 { return slices.Sorted(slices.Values(v))[len(v)/2] }
@@ -199,10 +256,10 @@ func wrk(connections int, url string, more ...string) load {
 	}
 }
 
-// h2load drives gRPC; calls is the number of concurrent calls per connection.
-func h2load(connections, calls int, url, body string) load {
+// h2load drives gRPC, over 2 connections with 100 calls at once.
+func h2load(url, body string) load {
 	return func(d time.Duration) (float64, error) {
-		out, err := exec.Command("h2load", "-c", strconv.Itoa(connections), "-m", strconv.Itoa(calls), "-D", strconv.Itoa(int(d.Seconds())),
+		out, err := exec.Command("h2load", "-c", "2", "-m", "100", "-D", strconv.Itoa(int(d.Seconds())),
 			"-d", body, "-H", "content-type: application/grpc", "-H", "te: trailers", url).CombinedOutput()
 		found := h2loadRate.FindSubmatch(out)
 		if err != nil || found == nil || !h2loadData.Match(out) || h2loadBad.Match(out) {

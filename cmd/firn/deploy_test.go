@@ -122,7 +122,7 @@ func TestTheKubernetesDeploymentServes(t *testing.T) {
 		t.Fatalf("variables %v", container.Env)
 	}
 	folder := t.TempDir()
-	paths := []string{"0.0.0.0:7070", "127.0.0.1:0", "0.0.0.0:7071", "127.0.0.1:0", strings.Repeat("0", 64), access.Hash("secret")}
+	paths := []string{"0.0.0.0:7070", "127.0.0.1:0", "0.0.0.0:7071", "127.0.0.1:0", "0.0.0.0:7072", "127.0.0.1:0", strings.Repeat("0", 64), access.Hash("secret")}
 	for i, mount := range container.VolumeMounts {
 		if mount.Name != pod.Volumes[i].Name {
 			t.Errorf("mount %s, volume %s", mount.Name, pod.Volumes[i].Name)
@@ -144,7 +144,7 @@ func TestTheKubernetesDeploymentServes(t *testing.T) {
 	cmd := exec.Command("firn", args...)
 	// As in the container: no HOME, and no other variables.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "FIRN_STORE=redis://" + servers.Redis(t).Addr() + "/0"}
-	port, _ := serveUntilTheEnd(t, cmd)
+	port, _, _ := serveUntilTheEnd(t, cmd)
 
 	get := func(path, token string) (status int, body string) {
 		t.Helper()
@@ -205,7 +205,7 @@ func TestTheSystemdServiceRuns(t *testing.T) {
 	_, line, _ := strings.Cut(string(unit), "ExecStart=/usr/local/bin/firn ")
 	line, _, _ = strings.Cut(line, "\n")
 	folder := t.TempDir()
-	inFolder := strings.NewReplacer("/etc/firn/", folder+"/", "/var/lib/firn", folder+"/state", "0.0.0.0:7070", "127.0.0.1:0", "0.0.0.0:7071", "127.0.0.1:0")
+	inFolder := strings.NewReplacer("/etc/firn/", folder+"/", "/var/lib/firn", folder+"/state", "0.0.0.0:7070", "127.0.0.1:0", "0.0.0.0:7071", "127.0.0.1:0", "0.0.0.0:7072", "127.0.0.1:0")
 	certificate(t, folder+"/cert.pem", folder+"/key.pem")
 	for _, s := range snippets(t, "docs/deploy.md", "## systemd") {
 		if _, making, ok := strings.Cut(s.text, "sudo -u firn firn "); ok {

@@ -89,9 +89,9 @@ func checkCalls(t *testing.T, calls []frameworkCall, out string) {
 // startDefault runs firn serve without a configuration, and returns the port of the Redis protocol.
 func startDefault(t *testing.T) (port string) {
 	t.Helper()
-	cmd := exec.Command("firn", "serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0")
+	cmd := exec.Command("firn", "serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0", "--grpc", "off")
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
-	_, port = serveUntilTheEnd(t, cmd)
+	_, port, _ = serveUntilTheEnd(t, cmd)
 	return port
 }
 

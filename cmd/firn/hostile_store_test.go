@@ -102,7 +102,7 @@ namespaces: {orders: {}, txn: {kind: sequence}, uid: {kind: uuid}}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port, _ := serveUntilTheEnd(t, exec.Command("firn", "serve", "--config", config))
+	port, _, _ := serveUntilTheEnd(t, exec.Command("firn", "serve", "--config", config))
 	status := func(namespace string) int {
 		t.Helper()
 		answer, err := http.Post("http://127.0.0.1:"+port+"/v1/ids/"+namespace, "", nil)

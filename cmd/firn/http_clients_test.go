@@ -16,7 +16,7 @@ func startHTTP(t *testing.T) string {
 	if err := os.WriteFile(config, []byte(forClients), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	http, _ := serveUntilTheEnd(t, exec.Command("firn", "serve", "--config", config))
+	http, _, _ := serveUntilTheEnd(t, exec.Command("firn", "serve", "--config", config))
 	return "http://127.0.0.1:" + http
 }
 

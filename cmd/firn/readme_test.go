@@ -67,7 +67,8 @@ func TestTheReadmesProgramsPrintIDs(t *testing.T) {
 	out := r.types(snippet{"README.md", "sh", "redis-cli -p 7071 INCR orders\n"})
 	newIDs(t, snippet{"README.md", "redis-cli", ""}, out, 1, had)
 	if status, help := session(t)([]string{"HOME=/"}, "serve", "--help"); status != 0 ||
-		!strings.Contains(help, `(default "127.0.0.1:7070")`) || !strings.Contains(help, `(default "127.0.0.1:7071")`) {
+		!strings.Contains(help, `(default "127.0.0.1:7070")`) || !strings.Contains(help, `(default "127.0.0.1:7071")`) ||
+		!strings.Contains(help, `(default "127.0.0.1:7072")`) {
 		t.Errorf("the README's addresses are not the default: %s", help)
 	}
 }

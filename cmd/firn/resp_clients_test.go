@@ -40,13 +40,13 @@ func startServer(t *testing.T) (port string) {
 	}
 	cmd := exec.Command("firn", "serve", "--config", config)
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
-	_, port = serveUntilTheEnd(t, cmd)
+	_, port, _ = serveUntilTheEnd(t, cmd)
 	return port
 }
 
 // serveUntilTheEnd starts a server and returns its ports once it serves. At the end of the test its
 // process group is interrupted, as by Ctrl-C, and it must release its workers.
-func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp string) {
+func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp, grpc string) {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run has the server as a child
 	log, err := cmd.StderrPipe()
@@ -57,7 +57,7 @@ func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp string) {
 		t.Fatal(err)
 	}
 	// The log may be text or JSON, and the addresses with or without TLS.
-	addresses := regexp.MustCompile(`serving\W+http\W+https?://127\.0\.0\.1:(\d+)\W+resp\W+rediss?://127\.0\.0\.1:(\d+)`)
+	addresses := regexp.MustCompile(`serving\W+http\W+https?://127\.0\.0\.1:(\d+)\W+resp\W+rediss?://127\.0\.0\.1:(\d+)(?:\W+grpc\W+grpcs?://127\.0\.0\.1:(\d+))?`)
 	found := make(chan []string, 1)
 	ended := make(chan struct{})
 	var all strings.Builder // must be read only after ended is closed
@@ -82,10 +82,10 @@ func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp string) {
 	})
 	select {
 	case m := <-found:
-		return m[1], m[2]
+		return m[1], m[2], m[3]
 	case <-ended:
 		t.Fatalf("%s ended: %s", cmd, all.String())
-		return "", ""
+		return "", "", ""
 	}
 }
 

@@ -109,9 +109,9 @@ func (r *reader) serve(line string) {
 	line, _, _ = strings.Cut(line, "#")
 	words := strings.Fields(line)
 	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Dir, cmd.Env = r.root, append(r.clean, "FIRN_HTTP=127.0.0.1:0", "FIRN_RESP=127.0.0.1:0")
-	http, resp := serveUntilTheEnd(r.t, cmd)
-	r.replace = strings.NewReplacer("127.0.0.1:7070", "127.0.0.1:"+http, "127.0.0.1:7071", "127.0.0.1:"+resp,
+	cmd.Dir, cmd.Env = r.root, append(r.clean, "FIRN_HTTP=127.0.0.1:0", "FIRN_RESP=127.0.0.1:0", "FIRN_GRPC=127.0.0.1:0")
+	http, resp, grpc := serveUntilTheEnd(r.t, cmd)
+	r.replace = strings.NewReplacer("127.0.0.1:7070", "127.0.0.1:"+http, "127.0.0.1:7071", "127.0.0.1:"+resp, "127.0.0.1:7072", "127.0.0.1:"+grpc,
 		"-p 7071", "-p "+resp, "port=7071", "port="+resp, "port: 7071", "port: "+resp)
 }
 

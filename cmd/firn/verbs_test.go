@@ -60,7 +60,7 @@ func startShapes(t *testing.T, shapes []settings.Shape) *verbsClient {
 	}
 	cmd := exec.Command("firn", "serve", "--config", file)
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "KEYS_OF_THIS_TEST=3:000102030405060708090a0b0c0d0e0f")
-	http, resp := serveUntilTheEnd(t, cmd)
+	http, resp, _ := serveUntilTheEnd(t, cmd)
 	c := &verbsClient{t: t, base: "http://127.0.0.1:" + http}
 	c.rpc = firnv1connect.NewIDServiceClient(c, c.base)
 	c.rdb = redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + resp, Password: verbsToken})

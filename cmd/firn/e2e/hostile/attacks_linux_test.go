@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ type attack struct {
 	run          func(ctx context.Context, v *target)
 }
 
-var attacks = append(framedAttacks, []attack{
+var attacks = slices.Concat(headAttacks, framedAttacks(overHTTP), framedAttacks(overGRPC), []attack{
 	{"no attack", declared, func(context.Context, *target) {}}, // to compare: a busy machine delays others by itself
 	{"MULTI without EXEC", declared, func(ctx context.Context, v *target) {
 		// Commands of many small arguments cost the most memory for their bytes.
@@ -97,27 +98,6 @@ var attacks = append(framedAttacks, []attack{
 		}
 		group.Wait()
 	}},
-	{"watches of health", declared, func(ctx context.Context, v *target) {
-		v.streams(ctx, 20, 250, func(ctx context.Context, c *http.Client) error {
-			watch := connect.NewClient[health.HealthCheckRequest, health.HealthCheckResponse](c, "http://"+v.http+"/grpc.health.v1.Health/Watch", connect.WithGRPC())
-			s, err := watch.CallServerStream(ctx, connect.NewRequest(&health.HealthCheckRequest{}))
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			for s.Receive() {
-			}
-			return s.Err()
-		})
-	}},
-	{"streams read slowly", declared, func(ctx context.Context, v *target) {
-		v.streams(ctx, 20, 250, func(ctx context.Context, c *http.Client) error {
-			return v.stream(ctx, c, "uid", 1000, 8*time.Second)
-		})
-	}},
-	{"streams without a pause", declared, func(ctx context.Context, v *target) {
-		v.streams(ctx, 20, 250, func(ctx context.Context, c *http.Client) error { return v.stream(ctx, c, "uid", 1000, 0) })
-	}},
 	{"HTTP/2 requests whose bodies never end", declared, func(ctx context.Context, v *target) {
 		v.streams(ctx, 60, 250, func(ctx context.Context, c *http.Client) error {
 			body, w := io.Pipe()
@@ -154,7 +134,7 @@ var attacks = append(framedAttacks, []attack{
 			return fmt.Sprintf("/machines/hostile%d?instanceId=i&stable=true&machineBit=10&safeGuardDuration=PT5M", i)
 		})
 	}},
-}...)
+})
 
 // hold opens up to most connections with a number of openers, lets each begin, and keeps them all. It opens another for
 // each that the server closes.
@@ -224,9 +204,7 @@ func (v *target) flood(ctx context.Context, to string, connections int, request 
 func (v *target) streams(ctx context.Context, connections, each int, call func(context.Context, *http.Client) error) {
 	var group sync.WaitGroup
 	for range connections {
-		protocols := new(http.Protocols)
-		protocols.SetUnencryptedHTTP2(true)
-		c := &http.Client{Transport: &http.Transport{DialContext: from(hostileAddress).DialContext, Protocols: protocols}}
+		c := overHTTP2(hostileAddress)
 		for range each {
 			group.Go(func() {
 				for ctx.Err() == nil {
@@ -243,9 +221,34 @@ func (v *target) streams(ctx context.Context, connections, each int, call func(c
 	group.Wait()
 }
 
+// watches watch the health.
+func (v *target) watches(ctx context.Context, to string) {
+	v.streams(ctx, 20, 250, func(ctx context.Context, c *http.Client) error {
+		watch := connect.NewClient[health.HealthCheckRequest, health.HealthCheckResponse](c, "http://"+to+"/grpc.health.v1.Health/Watch", connect.WithGRPC())
+		s, err := watch.CallServerStream(ctx, connect.NewRequest(&health.HealthCheckRequest{}))
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		for s.Receive() {
+		}
+		return s.Err()
+	})
+}
+
+func (v *target) slowStreams(ctx context.Context, to string) {
+	v.streams(ctx, 20, 250, func(ctx context.Context, c *http.Client) error {
+		return v.stream(ctx, c, to, "uid", 1000, 8*time.Second)
+	})
+}
+
+func (v *target) fastStreams(ctx context.Context, to string) {
+	v.streams(ctx, 20, 250, func(ctx context.Context, c *http.Client) error { return v.stream(ctx, c, to, "orders", 100_000, 0) })
+}
+
 // stream reads a stream of ids, with a pause before each message.
-func (v *target) stream(ctx context.Context, c *http.Client, namespace string, batch int32, pause time.Duration) error {
-	ids := firnv1connect.NewIDServiceClient(c, "http://"+v.http, connect.WithGRPC())
+func (v *target) stream(ctx context.Context, c *http.Client, to, namespace string, batch int32, pause time.Duration) error {
+	ids := firnv1connect.NewIDServiceClient(c, "http://"+to, connect.WithGRPC())
 	s, err := ids.GenerateStream(ctx, connect.NewRequest(&firnv1.GenerateStreamRequest{Namespace: namespace, Batch: &batch}))
 	if err != nil {
 		return err

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 )
 
 // seeds are requests that are changed at random, by protocol.
@@ -31,6 +33,17 @@ var seeds = map[string][]string{
 		"POST /firn.v1.IDService/Decode HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 27\r\n\r\n{\"id\":\"249658828382081066\"}",
 		"POST /firn.v1.IDService/Generate HTTP/1.1\r\nHost: x\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 13\r\n\r\n\x00\x00\x00\x00\x08\x0a\x06orders",
 		"POST /grpc.health.v1.Health/Check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+	},
+	"grpc": {
+		written(func(f *framed) { f.ask(generate, askOne, 0) }),
+		written(func(f *framed) {
+			_ = f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+			_ = f.WritePing(false, [8]byte{1})
+			f.ask("/firn.v1.IDService/GenerateStream", askUUIDs, 0)
+		}),
+		written(func(f *framed) {
+			_ = f.WriteRSTStream(f.ask("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "\x00\x00\x00\x00\x03\x3a\x01*", 0), http2.ErrCodeCancel)
+		}),
 	},
 	"resp": {
 		"*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n", "*3\r\n$6\r\nINCRBY\r\n$5\r\nusers\r\n$1\r\n5\r\n", "FIRN.NEXT uid COUNT 3\r\n", "FIRN.DECODE orders 5 FORMAT decimal\r\n",
@@ -107,8 +120,11 @@ func TestFuzzedRequestsFailNothing(t *testing.T) {
 // once sends bytes over a new connection and returns what comes back first.
 func (v *target) once(address, protocol, request string) string {
 	to := v.http
-	if protocol == "resp" {
+	switch protocol {
+	case "resp":
 		to = v.resp
+	case "grpc":
+		to = v.grpc
 	}
 	c, err := v.connect(address, to)
 	if err != nil {
@@ -121,7 +137,7 @@ func (v *target) once(address, protocol, request string) string {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
-	if protocol == "resp" {
+	if protocol == "resp" || protocol == "grpc" {
 		b, _ := io.ReadAll(io.LimitReader(c.read, 1<<20))
 		return string(b)
 	}

@@ -18,6 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/cli"
 )
 
@@ -50,7 +54,7 @@ func attackAs(name string) {
 	}()
 	for _, a := range attacks {
 		if a.name == name {
-			a.run(ctx, &target{http: os.Args[1], resp: os.Args[2]})
+			a.run(ctx, &target{http: os.Args[1], resp: os.Args[2], grpc: os.Args[3]})
 		}
 	}
 	<-ctx.Done()
@@ -60,7 +64,7 @@ func attackAs(name string) {
 // as a rule, so the attacker has a low priority.
 func (v *target) attack(name string) (stop func()) {
 	v.t.Helper()
-	p := exec.Command("nice", "-n", "19", os.Args[0], v.http, v.resp)
+	p := exec.Command("nice", "-n", "19", os.Args[0], v.http, v.resp, v.grpc)
 	p.Env = append(os.Environ(), asAttacker+"="+name)
 	p.Stderr = os.Stderr
 	input, err := p.StdinPipe()
@@ -84,10 +88,10 @@ const (
 
 // A target is a server under attack.
 type target struct {
-	t          *testing.T
-	http, resp string
-	process    *exec.Cmd
-	log        *lines
+	t                *testing.T
+	http, resp, grpc string
+	process          *exec.Cmd
+	log              *lines
 }
 
 // lines is what a process writes.
@@ -122,7 +126,7 @@ func free(t *testing.T) string {
 // start starts a server with a configuration, and waits until it is ready. Shell runs before it, as ulimit -n 64.
 func start(t *testing.T, config, shell string) *target {
 	t.Helper()
-	v := &target{t: t, http: free(t), resp: free(t), log: &lines{}}
+	v := &target{t: t, http: free(t), resp: free(t), grpc: free(t), log: &lines{}}
 	file := filepath.Join(t.TempDir(), "firn.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -131,7 +135,7 @@ func start(t *testing.T, config, shell string) *target {
 	if given := os.Getenv("FIRN"); given != "" {
 		binary = given
 	}
-	v.process = exec.Command("sh", "-c", shell+` exec "$0" serve --config "$1" --http "$2" --resp "$3"`, binary, file, v.http, v.resp)
+	v.process = exec.Command("sh", "-c", shell+` exec "$0" serve --config "$1" --http "$2" --resp "$3" --grpc "$4"`, binary, file, v.http, v.resp, v.grpc)
 	v.process.Env = append(os.Environ(), asFirn+"=1")
 	v.process.Stdout, v.process.Stderr = v.log, v.log
 	if err := v.process.Start(); err != nil {
@@ -162,6 +166,13 @@ func from(address string) *net.Dialer {
 // client returns an HTTP client at an address.
 func client(address string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: from(address).DialContext, MaxIdleConnsPerHost: 1000}, Timeout: 10 * time.Second}
+}
+
+// overHTTP2 returns a client at an address that speaks HTTP/2 in clear text.
+func overHTTP2(address string) *http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Client{Transport: &http.Transport{DialContext: from(address).DialContext, Protocols: protocols}}
 }
 
 // probe asks for a path over a new connection, as Kubernetes does.
@@ -245,8 +256,8 @@ func (e *experience) quantile(q float64) time.Duration {
 	return e.took[int(q*float64(len(e.took)-1))]
 }
 
-// others use the server from another address until ctx ends: over HTTP and the Redis protocol, each over a connection
-// that lasts and over a new one each time.
+// others use the server from another address until ctx ends: over HTTP, gRPC and the Redis protocol, each over a
+// connection that lasts and over a new one each time.
 func (v *target) others(ctx context.Context, as *experience) {
 	var group sync.WaitGroup
 	every := func(pause time.Duration, do func() error) {
@@ -287,6 +298,19 @@ func (v *target) others(ctx context.Context, as *experience) {
 		c := client(otherAddress)
 		defer c.CloseIdleConnections()
 		return ask(c)
+	})
+	unary := func(c *http.Client) error {
+		ids := firnv1connect.NewIDServiceClient(c, "http://"+v.grpc, connect.WithGRPC())
+		_, err := ids.Generate(ctx, connect.NewRequest(&firnv1.GenerateRequest{Namespace: "orders"}))
+		return err
+	}
+	lastingGRPC := overHTTP2(otherAddress)
+	defer lastingGRPC.CloseIdleConnections()
+	every(10*time.Millisecond, func() error { return unary(lastingGRPC) })
+	every(50*time.Millisecond, func() error {
+		c := overHTTP2(otherAddress)
+		defer c.CloseIdleConnections()
+		return unary(c)
 	})
 	var redis *conn
 	every(10*time.Millisecond, func() error {

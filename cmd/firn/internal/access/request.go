@@ -51,6 +51,17 @@ func loopback(a net.Addr) bool {
 // forwarded are the headers that proxies add.
 var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Via"}
 
+// Identifies reports whether a header, beside Host and Authorization, has a part in who the caller is. Without it and for
+// the same values of those two, requests of one connection have the same caller.
+func Identifies(header string) bool {
+	for _, name := range forwarded {
+		if len(name) == len(header) && strings.EqualFold(name, header) {
+			return true
+		}
+	}
+	return strings.EqualFold(header, "Sec-Fetch-Site") || strings.EqualFold(header, "Origin")
+}
+
 // local reports whether a request comes from this machine, as far as the server can know, unless it is of a foreign page.
 // Through a proxy on this machine every client would look local; its headers, or a Host that
 // does not name this machine, show that there is one. The check of Host also stops web pages

@@ -103,7 +103,7 @@ processes goes into one exact set; a duplicate is an error.`,
   firn bench --verify --callers 100 --duration 30s --processes 4
   firn bench --verify --callers 100 --batch 100 http://127.0.0.1:7070
   firn bench --buffered http://127.0.0.1:7070/orders
-  firn bench --callers 50 --rate 20000/s grpc://127.0.0.1:7070/orders
+  firn bench --callers 50 --rate 20000/s grpc://127.0.0.1:7072/orders
   firn bench --callers 50 --pipeline 16 redis://127.0.0.1:7071/orders`,
 		Args: func(cmd *cobra.Command, args []string) error { return atMostOne(cmd, args, "TARGET") },
 		RunE: func(cmd *cobra.Command, args []string) error {

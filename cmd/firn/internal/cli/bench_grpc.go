@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -18,13 +19,15 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 )
 
-const grpcForm = "write grpc://HOST:PORT or grpc://HOST:PORT/NAMESPACE (grpcs:// for TLS), ?stream=true for one stream a caller, ?form=list for ids one by one"
+const grpcForm = "write grpc://HOST:PORT or grpc://HOST:PORT/NAMESPACE (7072 without :PORT; grpcs:// for TLS), ?stream=true for one stream a caller, ?form=list for ids one by one"
 
 const (
 	// maxConnections bounds the connections of a benchmark. Several callers share one.
 	maxConnections = 4
 	// maxStreams is the server's limit of concurrent streams.
 	maxStreams = 1000
+	// grpcPort is the port of a target without one.
+	grpcPort = "7072"
 )
 
 // A grpcLoad asks firn serve over gRPC.
@@ -67,6 +70,9 @@ func grpcTarget(text string, l load) (_ target, err error) {
 	}
 	if stream && !l.rate.IsZero() {
 		return nil, usage(errors.New("--rate is for requests: a server fills a stream as fast as it is read"))
+	}
+	if u.Port() == "" {
+		u.Host = net.JoinHostPort(u.Hostname(), grpcPort)
 	}
 	token, err := readToken(l.tokenFile)
 	if err != nil {

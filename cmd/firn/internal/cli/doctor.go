@@ -92,7 +92,7 @@ It exits with status 1 when something is bad.`,
 				findings = append(findings, found...)
 			}
 			if configFile != "" {
-				findings = append(append(findings, files...), cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP)...)
+				findings = append(append(findings, files...), cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP, cfg.Listen.GRPC)...)
 			}
 			return showFindings(cmd.OutOrStdout(), flags.store, findings, asJSON)
 		},

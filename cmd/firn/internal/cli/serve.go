@@ -29,6 +29,7 @@ import (
 const (
 	defaultHTTP = "127.0.0.1:7070"
 	defaultRESP = "127.0.0.1:7071"
+	defaultGRPC = "127.0.0.1:7072"
 )
 
 // longestLinger bounds --linger.
@@ -39,6 +40,7 @@ func newServe() *cobra.Command {
 		flags      generatorFlags
 		configFile string
 		http, resp string
+		grpc       string
 		logFormat  string
 		linger     time.Duration
 	)
@@ -93,6 +95,11 @@ use and share one generator, which the flags configure.`,
 				return usage(err)
 			}
 
+			onGRPC, err := pickAddress(cmd.Flags(), "grpc", grpc, cfg.Listen.GRPC)
+			if err != nil {
+				return usage(err)
+			}
+
 			defer runtime.KeepAlive(ballast())
 			ctx := cmd.Context()
 			s, err := flags.open(ctx, cfg.Store)
@@ -111,7 +118,7 @@ use and share one generator, which the flags configure.`,
 				return errors.Join(err, s.Close())
 			}
 			// Ports before workers: a server that cannot listen need not take a worker.
-			listeners, err := listen(ctx, onHTTP, onRESP)
+			listeners, err := listen(ctx, log, onHTTP, onRESP, onGRPC)
 			if err != nil {
 				return errors.Join(err, s.Close())
 			}
@@ -128,6 +135,9 @@ use and share one generator, which the flags configure.`,
 				if listeners.RESP != nil {
 					attrs = append(attrs, "resp", srv.RedisScheme()+"://"+listeners.RESP.Addr().String())
 				}
+				if listeners.GRPC != nil {
+					attrs = append(attrs, "grpc", srv.GRPCScheme()+"://"+listeners.GRPC.Addr().String())
+				}
 				log.Info("serving", append(attrs, "store", storeurl.Redact(flags.store), "version", currentVersion().Version)...)
 				if configFile == "" && logFormat == "text" && isTerminal(cmd.ErrOrStderr()) {
 					suggest(cmd.ErrOrStderr(), listeners)
@@ -140,8 +150,9 @@ use and share one generator, which the flags configure.`,
 	flags.add(cmd, 5*time.Minute)
 	cmd.Flags().Lookup("verbose").Usage = "also log failed HTTP and gRPC requests, and why Redis connections ended"
 	cmd.Flags().StringVar(&configFile, "config", "", "YAML file with namespaces (see docs/server.md)")
-	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of HTTP and gRPC")
+	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of HTTP, gRPC-Web and Connect; it speaks gRPC too")
 	cmd.Flags().StringVar(&resp, "resp", defaultRESP, "address of the Redis protocol; off disables it")
+	cmd.Flags().StringVar(&grpc, "grpc", defaultGRPC, "address of gRPC, which is faster there than on that of HTTP; off disables it")
 	cmd.Flags().DurationVar(&linger, "linger", time.Second, "how long to keep serving after a shutdown request, while /readyz already fails, so that load balancers notice")
 	cmd.Flags().StringVar(&logFormat, "log", "text", "format of the log on standard error: text or json")
 	return cmd
@@ -238,36 +249,46 @@ func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, erro
 }
 
 // An address is an address to listen on, and which setting it comes from.
-type address struct{ text, from string }
+type address struct {
+	text, from string
+	optional   bool // the server also starts without it
+}
 
 // pickAddress returns the address to listen on: that of the command line, else of the
 // configuration file, which has been checked, else of the environment, else the default.
 func pickAddress(flags *pflag.FlagSet, name, flag, file string) (address, error) {
 	if file != "" && !given(flags, name) {
-		return address{file, "listen." + name + " in the configuration"}, nil
+		return address{text: file, from: "listen." + name + " in the configuration"}, nil
 	}
 	from := origin(flags, name)
-	if name == "resp" && flag == settings.Off {
-		return address{flag, from}, nil
+	optional := name != "http"
+	if optional && flag == settings.Off {
+		return address{text: flag, from: from}, nil
 	}
 	err := settings.CheckAddress(flag)
 	switch {
-	case err != nil && name == "resp":
+	case err != nil && optional:
 		return address{}, fmt.Errorf("%s: %w; off disables it", from, err)
 	case err != nil:
 		return address{}, fmt.Errorf("%s: %w", from, err)
 	}
-	return address{flag, from}, nil
+	// Of several servers on one machine that name their other addresses, one has the default of gRPC. The others serve gRPC
+	// on the address of HTTP, as all did before there was another.
+	return address{flag, from, name == "grpc" && !flags.Changed(name)}, nil
 }
 
 // listen opens the listeners.
-func listen(ctx context.Context, onHTTP, onRESP address) (on server.Listeners, err error) {
+func listen(ctx context.Context, log *slog.Logger, onHTTP, onRESP, onGRPC address) (on server.Listeners, err error) {
 	take := func(a address) net.Listener {
 		if err != nil || a.text == settings.Off {
 			return nil
 		}
 		l, failed := (&net.ListenConfig{}).Listen(ctx, "tcp", a.text)
 		switch {
+		case errors.Is(failed, syscall.EADDRINUSE) && a.optional:
+			log.Warn("another program listens on the default address of gRPC: gRPC is only served on the address of HTTP, where it is slower",
+				"address", a.text, "advice", "give another address with "+a.from+", or off")
+			return nil
 		case errors.Is(failed, syscall.EADDRINUSE):
 			err = fmt.Errorf("listen on %s (%s): %w: end the program that listens there, or give another address", a.text, a.from, failed)
 			return nil
@@ -279,6 +300,7 @@ func listen(ctx context.Context, onHTTP, onRESP address) (on server.Listeners, e
 	}
 	on.HTTP = take(onHTTP)
 	on.RESP = take(onRESP)
+	on.GRPC = take(onGRPC)
 	if err != nil {
 		return on, errors.Join(err, on.Close())
 	}

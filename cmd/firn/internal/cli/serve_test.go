@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
 
 	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 func TestWhatIsSuggestedCanBeReachedFromThisMachine(t *testing.T) {
@@ -51,7 +53,15 @@ func TestAPortInUseSaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	_, err = listen(t.Context(), address{"127.0.0.1:0", "--http"}, address{taken.Addr().String(), "--resp"})
+	_, err = listen(t.Context(), slog.New(slog.DiscardHandler), address{text: "127.0.0.1:0", from: "--http"}, address{text: taken.Addr().String(), from: "--resp"}, address{text: "127.0.0.1:0", from: "--grpc"})
+	// Two servers on one machine, whose other addresses are given, as before there was one for gRPC.
+	on, without := listen(t.Context(), slog.New(slog.DiscardHandler), address{text: "127.0.0.1:0"}, address{text: settings.Off}, address{text: taken.Addr().String(), optional: true})
+	if without != nil || on.GRPC != nil {
+		t.Error(on, without)
+	}
+	if err := on.Close(); err != nil {
+		t.Error(err)
+	}
 	want := "listen on " + taken.Addr().String() + " (--resp): "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "end the program that listens there, or give another address") {
 		t.Errorf("%v, want %s…", err, want)

@@ -42,8 +42,10 @@ func as(ctx context.Context, name string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer secret of "+name)
 }
 
-func TestATokenGrantsItsNamespaces(t *testing.T) {
-	srv := start(t, withTokens("shop", "desk"))
+func TestATokenGrantsItsNamespaces(t *testing.T) { overEach(t, testATokenGrantsItsNamespaces) }
+
+func testATokenGrantsItsNamespaces(t *testing.T, over transport) {
+	srv := start(t, withTokens("shop", "desk"), over)
 	client, conn := srv.dial(t)
 	for _, c := range []struct {
 		ctx       context.Context
@@ -78,8 +80,10 @@ func TestATokenGrantsItsNamespaces(t *testing.T) {
 	}
 }
 
-func TestARevokedTokenEndsItsStreams(t *testing.T) {
-	srv := start(t, withTokens("shop", "desk"))
+func TestARevokedTokenEndsItsStreams(t *testing.T) { overEach(t, testARevokedTokenEndsItsStreams) }
+
+func testARevokedTokenEndsItsStreams(t *testing.T, over transport) {
+	srv := start(t, withTokens("shop", "desk"), over)
 	client, _ := srv.dial(t)
 	open := func(name string) grpc.ServerStreamingClient[firnv1.GenerateResponse] {
 		stream, err := client.GenerateStream(as(t.Context(), name), &firnv1.GenerateStreamRequest{Namespace: "users"})
@@ -117,8 +121,10 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 }
 
 // The stream requests more than the rate allows at once.
-func TestAStreamContinuesAtItsRate(t *testing.T) {
-	client, _ := start(t, withTokens("shop")).dial(t)
+func TestAStreamContinuesAtItsRate(t *testing.T) { overEach(t, testAStreamContinuesAtItsRate) }
+
+func testAStreamContinuesAtItsRate(t *testing.T, over transport) {
+	client, _ := start(t, withTokens("shop"), over).dial(t)
 	start := time.Now()
 	stream, err := client.GenerateStream(as(t.Context(), "shop"), &firnv1.GenerateStreamRequest{
 		Namespace: "slow", Total: proto.Int64(4000), Batch: count(500), Form: firnv1.Form_FORM_RUNS,
@@ -141,7 +147,9 @@ func TestAStreamContinuesAtItsRate(t *testing.T) {
 	}
 }
 
-func TestGRPCOverTheConfiguredTLS(t *testing.T) {
+func TestGRPCOverTheConfiguredTLS(t *testing.T) { overEach(t, testGRPCOverTheConfiguredTLS) }
+
+func testGRPCOverTheConfiguredTLS(t *testing.T, over transport) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -165,10 +173,10 @@ func TestGRPCOverTheConfiguredTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	srv := start(t, strings.ReplaceAll("tls: {cert: DIR/cert.pem, key: DIR/key.pem}\n", "DIR", folder)+withTokens("shop"))
+	srv := start(t, strings.ReplaceAll("tls: {cert: DIR/cert.pem, key: DIR/key.pem}\n", "DIR", folder)+withTokens("shop"), over)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(cert)
-	conn, err := grpc.NewClient(srv.address, grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
+	conn, err := grpc.NewClient(srv.target, grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
 	if err != nil {
 		t.Fatal(err)
 	}

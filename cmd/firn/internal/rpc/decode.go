@@ -1,38 +1,36 @@
 package rpc
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// Decode returns the parts of an id.
-func (a *API) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error) {
-	asked := r.Msg
-	contents, err := a.reader.Decode(callerIn(ctx), issuing.DecodeRequest{
-		ID: asked.GetId(), Format: asked.GetFormat(), Namespace: asked.GetNamespace(),
-		Layout: asked.GetLayout(), Unit: asked.GetUnit(), Epoch: asked.GetEpoch(),
+// decode returns the parts of an id.
+func (a *API) decode(from *access.Caller, r *firnv1.DecodeRequest) (*firnv1.DecodeResponse, error) {
+	contents, err := a.reader.Decode(from, issuing.DecodeRequest{
+		ID: r.GetId(), Format: r.GetFormat(), Namespace: r.GetNamespace(),
+		Layout: r.GetLayout(), Unit: r.GetUnit(), Epoch: r.GetEpoch(),
 	})
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, err
 	}
 	answer := &firnv1.DecodeResponse{}
 	for _, f := range contents.All() {
 		if err := set(answer, f); err != nil {
-			return nil, a.fail(ctx, a.front.Refuse(err))
+			return nil, a.front.Refuse(err)
 		}
 	}
-	return connect.NewResponse(answer), nil
+	return answer, nil
 }
 
 // set sets the field of an answer that has the name of a part. An id that is no number is the field text.
@@ -65,18 +63,17 @@ func set(answer *firnv1.DecodeResponse, f decode.Field) error {
 	return nil
 }
 
-// ListNamespaces returns the states of namespaces.
-func (a *API) ListNamespaces(ctx context.Context, _ *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
-	list, release, err := a.reader.List(callerIn(ctx))
+// list returns the states of namespaces. Release is called when the answer is written.
+func (a *API) list(from *access.Caller) (answer *firnv1.ListNamespacesResponse, release func(), err error) {
+	states, release, err := a.reader.List(from)
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, nil, err
 	}
-	releaseAfterWrite(ctx, release)
-	answer := &firnv1.ListNamespacesResponse{}
-	for _, s := range list {
+	answer = &firnv1.ListNamespacesResponse{}
+	for _, s := range states {
 		answer.Namespaces = append(answer.Namespaces, namespace(s))
 	}
-	return connect.NewResponse(answer), nil
+	return answer, release, nil
 }
 
 func namespace(s issuing.State) *firnv1.Namespace {

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"connectrpc.com/connect"
@@ -16,27 +17,42 @@ import (
 // domain is the domain of the reasons in ErrorInfo.
 const domain = "firn"
 
-// fail returns the error for the client: with a code, with the reason that all protocols
-// share in an ErrorInfo, and with a RetryInfo if a retry makes sense. Front has counted it.
-func (a *API) fail(ctx context.Context, err error) *connect.Error {
-	out, lacks := clientError(ctx, err)
-	if lacks != nil {
-		a.log.Debug("an error is sent without details", "error", lacks)
+// An answered is an error as clients get it: with a code, with the reason that all protocols share in an ErrorInfo, and
+// with a RetryInfo if a retry makes sense. Front has counted it.
+type answered struct {
+	code    connect.Code // the same numbers as gRPC's
+	failure *failure.Failure
+	details []proto.Message
+}
+
+func answeredOf(ctx context.Context, err error) answered {
+	f := failure.Of(err)
+	out := answered{codeOf(ctx, f), f, []proto.Message{&errdetails.ErrorInfo{Reason: f.Code, Domain: domain}}}
+	if f.Retry > 0 {
+		out.details = append(out.details, &errdetails.RetryInfo{RetryDelay: durationpb.New(f.Retry)})
 	}
-	a.log.Debug("request failed", "protocol", "rpc", "code", out.Code().String(), "error", err)
 	return out
 }
 
-// clientError returns the error for the client. Lacks says why details are missing: they
-// cannot contain invalid UTF-8.
-func clientError(ctx context.Context, err error) (out *connect.Error, lacks error) {
-	f := failure.Of(err)
-	out = connect.NewError(codeOf(ctx, f), f)
-	details := []proto.Message{&errdetails.ErrorInfo{Reason: f.Code, Domain: domain}}
-	if f.Retry > 0 {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(f.Retry)})
+// logFailed logs why a request failed. Lacks says why details are missing: they cannot contain invalid UTF-8.
+func logFailed(log *slog.Logger, code connect.Code, lacks, err error) {
+	if lacks != nil {
+		log.Debug("an error is sent without details", "error", lacks)
 	}
-	for _, message := range details {
+	log.Debug("request failed", "protocol", "rpc", "code", code.String(), "error", err)
+}
+
+// fail returns the error for a client of connect.
+func (a *API) fail(ctx context.Context, err error) *connect.Error {
+	out, lacks := clientError(ctx, err)
+	logFailed(a.log, out.Code(), lacks, err)
+	return out
+}
+
+func clientError(ctx context.Context, err error) (out *connect.Error, lacks error) {
+	all := answeredOf(ctx, err)
+	out = connect.NewError(all.code, all.failure)
+	for _, message := range all.details {
 		d, err := connect.NewErrorDetail(message)
 		if err != nil {
 			lacks = errors.Join(lacks, err)

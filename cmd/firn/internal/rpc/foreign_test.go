@@ -38,9 +38,11 @@ func run(t *testing.T, program string, args ...string) (output string, ok bool) 
 	return string(out), err == nil
 }
 
-func TestGrpcurl(t *testing.T) {
+func TestGrpcurl(t *testing.T) { overEach(t, testGrpcurl) }
+
+func testGrpcurl(t *testing.T, over transport) {
 	grpcurl := need(t, "grpcurl", root+"/.tools/grpcurl-v*")
-	s := start(t, benchConfig)
+	s := start(t, benchConfig, over)
 	for _, c := range []struct {
 		args string
 		ok   bool
@@ -62,7 +64,7 @@ func TestGrpcurl(t *testing.T) {
 		{`-import-path ` + root + `/proto -proto firn/v1/id.proto -d {"namespace":"users"} ADDRESS firn.v1.IDService/Generate`, true, []string{`"ids"`}},
 	} {
 		args := []string{"-plaintext"}
-		for arg := range strings.FieldsSeq(strings.ReplaceAll(c.args, "ADDRESS", s.address)) {
+		for arg := range strings.FieldsSeq(strings.ReplaceAll(c.args, "ADDRESS", s.target)) {
 			args = append(args, strings.ReplaceAll(arg, `\t`, " "))
 		}
 		out, ok := run(t, grpcurl, args...)
@@ -108,7 +110,9 @@ with grpc.insecure_channel(sys.argv[1]) as channel:
         print(e.code().name, e.details())
 `
 
-func TestPython(t *testing.T) {
+func TestPython(t *testing.T) { overEach(t, testPython) }
+
+func testPython(t *testing.T, over transport) {
 	protoc := need(t, "protoc", "/usr/bin/protoc")
 	need(t, "timestamp.proto", "/usr/include/google/protobuf/timestamp.proto")
 	need(t, "Python's grpcio", "/usr/lib/python3/dist-packages/grpc")
@@ -120,7 +124,7 @@ func TestPython(t *testing.T) {
 	if err := os.WriteFile(client, []byte(python), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, ok := run(t, "/usr/bin/python3", client, start(t, benchConfig).address)
+	out, ok := run(t, "/usr/bin/python3", client, start(t, benchConfig, over).target)
 	if !ok || !strings.HasPrefix(out, "7000 ids\nNOT_FOUND unknown namespace") {
 		t.Error(out)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -48,36 +46,16 @@ func (m *memory) shrink() {
 	}
 }
 
-// Generate returns ids.
-func (a *API) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRequest]) (*connect.Response[firnv1.GenerateResponse], error) {
+// generate fills m's batch with what a request asks for. The error is counted.
+func (a *API) generate(ctx context.Context, from *access.Caller, r *firnv1.GenerateRequest, m *memory) error {
 	start := time.Now()
-	defer func() { a.front.Observe(time.Since(start)) }()
-	m := a.reuse()
-	defer a.recycle(m)
 	count := 1
-	if r.Msg.Count != nil {
-		count = int(*r.Msg.Count)
+	if r.Count != nil {
+		count = int(*r.Count)
 	}
-	if err := a.issue(ctx, callerIn(ctx), r.Msg.GetNamespace(), count, r.Msg.GetForm(), m); err != nil {
-		return nil, a.fail(ctx, err)
-	}
-	// The library writes the message after this returns, so m cannot lend its memory.
-	releaseAfterWrite(ctx, m.batch.Detach())
-	answer := &firnv1.GenerateResponse{}
-	switch {
-	case len(m.batch.Stretches) > 0:
-		answer.Runs = make([]*firnv1.Run, len(m.batch.Stretches))
-		made := make([]firnv1.Run, len(m.batch.Stretches))
-		for i, s := range m.batch.Stretches {
-			answer.Runs[i] = &made[i]
-			write(&made[i], s)
-		}
-	case len(m.batch.IDs) > 0:
-		answer.Ids = appendIDs(make([]int64, 0, len(m.batch.IDs)), m.batch.IDs)
-	default:
-		answer.Texts = append([]string(nil), m.batch.Texts...)
-	}
-	return connect.NewResponse(answer), nil
+	err := a.issue(ctx, from, r.GetNamespace(), count, r.GetForm(), m)
+	a.front.Observe(time.Since(start))
+	return err
 }
 
 // issue fills m's batch.

@@ -42,9 +42,11 @@ func (f *faulty) CompareAndSwap(ctx context.Context, key string, old store.Revis
 	return f.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-func TestHealthFollowsTheServer(t *testing.T) {
+func TestHealthFollowsTheServer(t *testing.T) { overEach(t, testHealthFollowsTheServer) }
+
+func testHealthFollowsTheServer(t *testing.T, over transport) {
 	s := &faulty{Store: memstore.New(nil)}
-	srv := startOver(t, "namespaces: {orders: {window: 1s}}", s)
+	srv := startOver(t, "namespaces: {orders: {window: 1s}}", s, over)
 	client, conn := srv.dial(t)
 	probe := health.NewHealthClient(conn)
 	check := func(service string) health.HealthCheckResponse_ServingStatus {
@@ -115,8 +117,12 @@ func TestHealthFollowsTheServer(t *testing.T) {
 // TestShutdownEndsStreamsAndAnswersRequests stops a server while a request waits for the store and
 // a stream is open.
 func TestShutdownEndsStreamsAndAnswersRequests(t *testing.T) {
+	overEach(t, testShutdownEndsStreamsAndAnswersRequests)
+}
+
+func testShutdownEndsStreamsAndAnswersRequests(t *testing.T, over transport) {
 	s := &faulty{Store: memstore.New(nil)}
-	srv := startOver(t, "namespaces: {txn: {kind: sequence}, users: {kind: segment}}", s)
+	srv := startOver(t, "namespaces: {txn: {kind: sequence}, users: {kind: segment}}", s, over)
 	client, _ := srv.dial(t)
 	generate := func() (*firnv1.GenerateResponse, error) {
 		return client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: "txn", Count: count(2)})

@@ -54,7 +54,7 @@ func TestAStreamWaitsForItsRate(t *testing.T) {
 		// play returns each error in turn, and then nil.
 		play := func(answers ...error) (took time.Duration, calls int, err error) {
 			start := time.Now()
-			err = a.paced(ctx, s, func() error {
+			err = a.paced(ctx, s.extend, func() error {
 				calls++
 				if calls > len(answers) {
 					return nil

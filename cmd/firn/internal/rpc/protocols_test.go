@@ -120,8 +120,10 @@ func TestReflectionShowsTheSchema(t *testing.T) {
 	}
 }
 
-func TestATokenIsTakenFromTheMetadata(t *testing.T) {
-	client, _ := start(t, benchConfig).dial(t)
+func TestATokenIsTakenFromTheMetadata(t *testing.T) { overEach(t, testATokenIsTakenFromTheMetadata) }
+
+func testATokenIsTakenFromTheMetadata(t *testing.T, over transport) {
+	client, _ := start(t, benchConfig, over).dial(t)
 	for header, want := range map[string]codes.Code{"Bearer secret": codes.OK, "Basic dXNlcg==": codes.Unauthenticated} {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", header)
 		_, err := client.Generate(ctx, &firnv1.GenerateRequest{Namespace: "users"})
@@ -173,8 +175,10 @@ func TestGRPCOverTLSNegotiatesHTTP2(t *testing.T) {
 }
 
 // TestClientsLeakNothing counts goroutines and file descriptors after clients that disconnect.
-func TestClientsLeakNothing(t *testing.T) {
-	s := start(t, benchConfig)
+func TestClientsLeakNothing(t *testing.T) { overEach(t, testClientsLeakNothing) }
+
+func testClientsLeakNothing(t *testing.T, over transport) {
+	s := start(t, benchConfig, over)
 	use := func() {
 		client, conn := s.dial(t)
 		defer conn.Close()

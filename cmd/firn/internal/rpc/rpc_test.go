@@ -46,9 +46,11 @@ func expand(answer *firnv1.GenerateResponse) (ids []string) {
 	return append(ids, answer.GetTexts()...)
 }
 
-func TestEveryKindIsServedInBothForms(t *testing.T) {
+func TestEveryKindIsServedInBothForms(t *testing.T) { overEach(t, testEveryKindIsServedInBothForms) }
+
+func testEveryKindIsServedInBothForms(t *testing.T, over transport) {
 	t.Setenv("RPC_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
-	client, _ := start(t, allKinds).dial(t)
+	client, _ := start(t, allKinds, over).dial(t)
 	const number, few, text = "ids", "runs", "texts"
 	for namespace, want := range map[string]struct{ runs, form string }{
 		"plain": {few, `^\d{18,19}$`}, "wide": {few, `^\d{17,19}$`}, "flakes": {few, `^\d{17,19}$`}, "short": {few, `^\d{3,5}$`},
@@ -116,8 +118,12 @@ func number64(t *testing.T, id string) int64 {
 }
 
 func TestErrorsHaveACodeAndTheSharedReason(t *testing.T) {
+	overEach(t, testErrorsHaveACodeAndTheSharedReason)
+}
+
+func testErrorsHaveACodeAndTheSharedReason(t *testing.T, over transport) {
 	t.Setenv("RPC_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
-	client, _ := start(t, allKinds).dial(t)
+	client, _ := start(t, allKinds, over).dial(t)
 	generate := func(namespace string, n int) func() error {
 		return func() error {
 			_, err := client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: namespace, Count: count(n)})
@@ -180,9 +186,11 @@ func TestErrorsHaveACodeAndTheSharedReason(t *testing.T) {
 	}
 }
 
-func TestIssuedIDsDecode(t *testing.T) {
+func TestIssuedIDsDecode(t *testing.T) { overEach(t, testIssuedIDsDecode) }
+
+func testIssuedIDsDecode(t *testing.T, over transport) {
 	t.Setenv("RPC_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
-	client, _ := start(t, allKinds).dial(t)
+	client, _ := start(t, allKinds, over).dial(t)
 	made, err := client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: "plain"})
 	if err != nil {
 		t.Fatal(err)
@@ -206,8 +214,12 @@ func TestIssuedIDsDecode(t *testing.T) {
 }
 
 func TestNamespacesAreListedWithTheFieldsOfTheirKind(t *testing.T) {
+	overEach(t, testNamespacesAreListedWithTheFieldsOfTheirKind)
+}
+
+func testNamespacesAreListedWithTheFieldsOfTheirKind(t *testing.T, over transport) {
 	t.Setenv("RPC_TEST_KEYS", "3:000102030405060708090a0b0c0d0e0f")
-	client, _ := start(t, allKinds).dial(t)
+	client, _ := start(t, allKinds, over).dial(t)
 	for _, namespace := range []string{"short", "txn"} {
 		if _, err := client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: namespace, Count: count(3)}); err != nil {
 			t.Fatal(err)

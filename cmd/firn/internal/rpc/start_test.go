@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -19,20 +20,36 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// A started server listens on its own port, as firn serve does.
+// A transport is where clients of gRPC are served.
+type transport string
+
+const (
+	onHTTP transport = "on the port of HTTP"
+	onPort transport = "on the port of gRPC"
+)
+
+// overEach runs a test over each transport.
+func overEach(t *testing.T, test func(*testing.T, transport)) {
+	for _, over := range []transport{onHTTP, onPort} {
+		t.Run(string(over), func(t *testing.T) { test(t, over) })
+	}
+}
+
+// A started server listens on its own ports, as firn serve does.
 type started struct {
 	*server.Server
-	address string
+	address string       // of HTTP
+	target  string       // that dial connects to
 	stop    func() error // acts as SIGTERM does; returns Serve's error
 }
 
 // start serves a configuration over a memory store until the test ends.
-func start(t testing.TB, config string) *started {
+func start(t testing.TB, config string, over ...transport) *started {
 	t.Helper()
-	return startOver(t, config, memstore.New(nil))
+	return startOver(t, config, memstore.New(nil), over...)
 }
 
-func startOver(t testing.TB, config string, s store.Store) *started {
+func startOver(t testing.TB, config string, s store.Store, over ...transport) *started {
 	t.Helper()
 	var cfg settings.Config
 	if config != "" {
@@ -49,15 +66,22 @@ func startOver(t testing.TB, config string, s store.Store) *started {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
 	}
+	on := server.Listeners{HTTP: listen(), GRPC: listen()}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, server.Listeners{HTTP: listener}) }()
+	go func() { served <- srv.Serve(ctx, on) }()
 	stopped := false
-	st := &started{Server: srv, address: listener.Addr().String()}
+	st := &started{Server: srv, address: on.HTTP.Addr().String(), target: on.HTTP.Addr().String()}
+	if slices.Contains(over, onPort) {
+		st.target = on.GRPC.Addr().String()
+	}
 	st.stop = func() error {
 		if stopped {
 			return nil
@@ -80,7 +104,7 @@ func startOver(t testing.TB, config string, s store.Store) *started {
 // dial returns a grpc-go client.
 func (s *started) dial(t testing.TB) (firnv1.IDServiceClient, *grpc.ClientConn) {
 	t.Helper()
-	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(s.target, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,15 +18,29 @@ const (
 	hurry = 5 * time.Second
 )
 
+// lag is how far the client of a stream is behind the least pace.
+type lag struct {
+	stall  time.Duration
+	behind time.Duration // how long the client has kept the server waiting, less pace for each message
+}
+
+// left returns how long the next message may wait for the client.
+func (l *lag) left() time.Duration { return l.stall - l.behind }
+
+// waited counts how long a message has waited. It reports whether the next one may wait less.
+func (l *lag) waited(d time.Duration) bool {
+	l.behind = max(0, l.behind+d-pace)
+	return d > pace
+}
+
 // steering moves the write deadline of a stream: the server's timeout for one answer would
 // otherwise end it.
 type steering struct {
 	control *http.ResponseController
-	stall   time.Duration
 	unhook  func() bool
-	next    time.Time     // when to move the deadline again
-	behind  time.Duration // how long the client has kept the server waiting, less pace for each message
-	sending time.Time     // since when a message waits for the client
+	lag
+	next    time.Time // when to move the deadline again
+	sending time.Time // since when a message waits for the client
 
 	mu    sync.Mutex // guards the fields below; held while the deadlines move
 	hurry bool
@@ -40,7 +54,7 @@ func (a *API) steer(ctx context.Context) (*steering, error) {
 	if !ok {
 		return nil, errNoExchange
 	}
-	s := &steering{control: http.NewResponseController(e.response), stall: a.stall}
+	s := &steering{control: http.NewResponseController(e.response), lag: lag{stall: a.stall}}
 	s.sending = time.Now()
 	if err := s.extend(); err != nil {
 		return nil, err
@@ -64,7 +78,7 @@ func (s *steering) extend() error {
 	if now.Before(s.next) {
 		return nil
 	}
-	left := s.stall - s.behind
+	left := s.left()
 	s.next = now.Add(left / 8) // moving it more often would cost more than the ids
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +93,7 @@ func (s *steering) extend() error {
 
 // sent counts how long a message has waited for the client.
 func (s *steering) sent() {
-	waited := time.Since(s.sending)
-	if s.behind = max(0, s.behind+waited-pace); waited > pace {
+	if s.waited(time.Since(s.sending)) {
 		s.next = time.Time{} // the client has less time for the next
 	}
 }

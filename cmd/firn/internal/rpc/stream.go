@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
@@ -24,71 +22,82 @@ const (
 	longestWait  = time.Minute
 )
 
-// GenerateStream sends batch after batch. The client's flow control decides when the next
-// batch is made.
-func (a *API) GenerateStream(ctx context.Context, r *connect.Request[firnv1.GenerateStreamRequest], to *connect.ServerStream[firnv1.GenerateResponse]) error {
-	from := callerIn(ctx) // Front refuses further batches once its token is revoked
-	left, batch, err := a.plan(r.Msg)
-	if err != nil {
-		return a.fail(ctx, a.front.Refuse(err))
-	}
-	leave, err := a.enterStream(clientIn(ctx), from)
-	if err != nil {
-		return a.fail(ctx, a.front.Refuse(err))
-	}
-	defer leave()
-	s, err := a.steer(ctx)
-	if err != nil {
-		return a.fail(ctx, a.front.Refuse(err))
-	}
-	defer s.release()
+// A plan is what a stream has to send.
+type plan struct {
+	request *firnv1.GenerateStreamRequest
+	total   int64
+	batch   int // ids in a message
+}
 
-	m := a.reuse()
-	defer a.recycle(m)
-	for left > 0 {
-		n := int(min(left, int64(batch)))
+// open returns the plan of a stream and takes its places. The error is counted.
+func (a *API) open(client *share.Client, from *access.Caller, r *firnv1.GenerateStreamRequest) (p plan, leave func(), err error) {
+	if p, err = a.plan(r); err != nil {
+		return p, nil, a.front.Refuse(err)
+	}
+	if leave, err = a.enterStream(client, from); err != nil {
+		return p, nil, a.front.Refuse(err)
+	}
+	return p, leave, nil
+}
+
+// A sender sends the messages of a stream over a transport.
+type sender interface {
+	// extend gives the client time before a wait that is not its fault.
+	extend() error
+	// next returns the memory of the next message. It may wait until the client has taken an earlier one.
+	next(ctx context.Context) (*memory, error)
+	// send sends what issue has put into the memory.
+	send(m *memory) error
+}
+
+// pump sends batch after batch. The client's flow control decides when the next batch is made. The error is counted,
+// except of send.
+func (a *API) pump(ctx context.Context, from *access.Caller, p plan, to sender) error {
+	for left := p.total; left > 0; {
+		n := int(min(left, int64(p.batch)))
+		m, err := to.next(ctx)
+		if err != nil {
+			return a.front.Refuse(err)
+		}
 		start := time.Now()
-		if err := a.paced(ctx, s, func() error {
-			return a.issue(ctx, from, r.Msg.GetNamespace(), n, r.Msg.GetForm(), m)
+		if err := a.paced(ctx, to.extend, func() error { // Front refuses further batches once the token of from is revoked
+			return a.issue(ctx, from, p.request.GetNamespace(), n, p.request.GetForm(), m)
 		}); err != nil {
-			return a.fail(ctx, err)
+			return err
 		}
 		a.front.Observe(time.Since(start))
-		if err := s.extend(); err != nil {
-			return a.fail(ctx, a.front.Refuse(err))
+		if err := to.extend(); err != nil {
+			return a.front.Refuse(err)
 		}
-		if err := to.Send(m.write()); err != nil {
+		if err := to.send(m); err != nil {
 			return err // the client has gone or reads too slowly; these ids are lost
 		}
-		s.sent()
-		m.batch.Release()
-		m.shrink()
 		left -= int64(n)
 	}
 	return nil
 }
 
 // plan returns how many ids a stream has in total and in a batch.
-func (a *API) plan(r *firnv1.GenerateStreamRequest) (total int64, batch int, err error) {
-	total, batch = maxTotal, min(usualBatch, a.front.Limits().Batch)
+func (a *API) plan(r *firnv1.GenerateStreamRequest) (plan, error) {
+	p := plan{request: r, total: maxTotal, batch: min(usualBatch, a.front.Limits().Batch)}
 	if r.Total != nil {
-		total = *r.Total
+		p.total = *r.Total
 	}
 	if r.Batch != nil {
-		batch = int(*r.Batch)
+		p.batch = int(*r.Batch)
 	}
-	if total < 1 || total > maxTotal {
-		return 0, 0, failure.BadRequest("bad_count", "total %d is out of range: it is a number from 1 to %d", total, int64(maxTotal))
+	if p.total < 1 || p.total > maxTotal {
+		return p, failure.BadRequest("bad_count", "total %d is out of range: it is a number from 1 to %d", p.total, int64(maxTotal))
 	}
-	if batch < 1 {
-		return 0, 0, failure.BadRequest("bad_count", "batch %d is out of range: it is a number from 1 to %d", batch, a.front.Limits().Batch)
+	if p.batch < 1 {
+		return p, failure.BadRequest("bad_count", "batch %d is out of range: it is a number from 1 to %d", p.batch, a.front.Limits().Batch)
 	}
-	return total, batch, nil
+	return p, nil
 }
 
 // paced calls issue until it succeeds. While the client exceeds its rate it waits, so that a
 // stream of millions of ids continues at that rate.
-func (a *API) paced(ctx context.Context, s *steering, issue func() error) error {
+func (a *API) paced(ctx context.Context, extend func() error, issue func() error) error {
 	for waited := time.Duration(0); ; {
 		if a.ending.Err() != nil {
 			return a.front.Refuse(shuttingDown())
@@ -101,7 +110,7 @@ func (a *API) paced(ctx context.Context, s *steering, issue func() error) error 
 		if f.Status != http.StatusTooManyRequests || f.Retry <= 0 || waited >= longestWait {
 			return err
 		}
-		if err := s.extend(); err != nil {
+		if err := extend(); err != nil {
 			return a.front.Refuse(err)
 		}
 		pause := min(f.Retry, longestPause)
@@ -145,12 +154,4 @@ func enter(r share.Resource, client *share.Client) (leave func(), err error) {
 		return nil, client.Refusal(r)
 	}
 	return func() { client.Give(r, 1) }, nil
-}
-
-// clientIn returns the client of a request.
-func clientIn(ctx context.Context) *share.Client {
-	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-		return e.client
-	}
-	return nil
 }

@@ -57,7 +57,11 @@ func newAPI(t *testing.T, set func(*http.Server)) (*rpc.API, *httptest.Server) {
 }
 
 func TestAStreamHasTheRequestedNumberOfIDs(t *testing.T) {
-	client, _ := start(t, benchConfig).dial(t)
+	overEach(t, testAStreamHasTheRequestedNumberOfIDs)
+}
+
+func testAStreamHasTheRequestedNumberOfIDs(t *testing.T, over transport) {
+	client, _ := start(t, benchConfig, over).dial(t)
 	for _, c := range []struct {
 		total    int64
 		batch    *int32

@@ -86,7 +86,7 @@ func (l *connectionLimit) Accept() (net.Conn, error) {
 			inner = newPatientConn(inner, l.patience)
 		}
 		c := &countedConn{Conn: inner, of: l, client: l.shares().Client(inner.RemoteAddr().String())}
-		c.guard = newGuard(l.resource == share.HTTPConnections, l.encrypted)
+		c.guard = newGuard(l.resource, l.encrypted)
 		c.Idle(time.Now())
 		if c.client.Take(l.resource, 1) || l.evict(c.client) && c.client.Take(l.resource, 1) {
 			l.add(c)
@@ -273,10 +273,10 @@ func (c *countedConn) endIfClosed() {
 	}
 }
 
-// turn takes a turn at the processors for a connection of HTTP. Those of the Redis protocol do so themselves, since they
+// turn takes a turn at the processors for a connection of HTTP or gRPC. Those of the Redis protocol do so themselves, since they
 // read from the descriptor.
 func (c *countedConn) turn() {
-	if c.of.resource == share.HTTPConnections {
+	if c.of.resource != share.RedisConnections {
 		c.client.Turn(true)
 	}
 }
@@ -295,6 +295,9 @@ func (c *countedConn) Counted() net.Conn { return c.Conn }
 
 // Client returns what has the shares of the connection's address.
 func (c *countedConn) Client() *share.Client { return c.client }
+
+// Spare reports whether the connection is above the limit, and only for probes.
+func (c *countedConn) Spare() bool { return c.spare }
 
 // Idle says that no request is under way, so that a new connection may take the place of this one.
 func (c *countedConn) Idle(since time.Time) { c.idle.Store(c.of.at(since)) }
@@ -363,7 +366,7 @@ func (s *Server) bound(listener net.Listener, name string, of share.Resource, re
 		refusal = nil
 	}
 	l := &connectionLimit{
-		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of == share.HTTPConnections, encrypted: s.certificates != nil,
+		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of != share.RedisConnections, encrypted: s.certificates != nil,
 		log: s.log, refused: s.metrics.refused.WithLabelValues(name), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
 	}
 	if of == share.HTTPConnections {

@@ -8,8 +8,8 @@ import (
 )
 
 // sharesOf returns the limits of what all clients use, within what the process can have.
-func sharesOf(cfg settings.Config) share.Limits {
-	n := min(cfg.Limits.MaxConnections(), affordable(descriptors()))
+func (s *Server) sharesOf(cfg settings.Config) share.Limits {
+	n := min(cfg.Limits.MaxConnections(), affordable(descriptors(), s.listeners()))
 	return share.Limits{HTTP: n, Redis: n, Requests: cfg.Limits.MaxConnections(), Percent: cfg.Limits.MaxShare()}
 }
 
@@ -17,20 +17,28 @@ func sharesOf(cfg settings.Config) share.Limits {
 // connections. Of few descriptors it keeps half.
 const reserve = 128
 
-// affordable returns how many connections each of the two listeners can have with so many descriptors, 0 for any number.
-func affordable(descriptors int) int {
+// listeners returns how many listeners share the descriptors.
+func (s *Server) listeners() int {
+	if on := s.addresses.Load(); on != nil {
+		return len(*on)
+	}
+	return 1
+}
+
+// affordable returns how many connections each listener can have with so many descriptors, 0 for any number.
+func affordable(descriptors, listeners int) int {
 	if descriptors == 0 {
 		return 1 << 30
 	}
-	return max(1, (descriptors-min(reserve, descriptors/2))/2)
+	return max(1, (descriptors-min(reserve, descriptors/2))/listeners)
 }
 
 // warnDescriptors warns if the process cannot have as many connections as are configured. They are fewer then, so that the store,
 // files and probes still get descriptors.
 func (s *Server) warnDescriptors(cfg settings.Config) {
 	limit, configured := descriptors(), cfg.Limits.MaxConnections()
-	if n := affordable(limit); n < configured {
+	if n := affordable(limit, s.listeners()); n < configured {
 		s.log.Warn("the process may open too few files for its connections", "descriptors", limit, "limits.connections", configured, "connections", n,
-			"advice", fmt.Sprintf("raise ulimit -n (LimitNOFILE= in systemd, ulimits in Docker) to %d, or write limits: {connections: %d}", 2*configured+reserve, n))
+			"advice", fmt.Sprintf("raise ulimit -n (LimitNOFILE= in systemd, ulimits in Docker) to %d, or write limits: {connections: %d}", s.listeners()*configured+reserve, n))
 	}
 }

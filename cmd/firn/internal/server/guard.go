@@ -45,10 +45,14 @@ func (shareError) Error() string {
 func (shareError) Timeout() bool   { return false }
 func (shareError) Temporary() bool { return false }
 
-func newGuard(http, encrypted bool) *guard {
+// newGuard returns the guard of a connection of a listener.
+func newGuard(of share.Resource, encrypted bool) *guard {
 	g := &guard{first: request}
-	if http {
+	switch of {
+	case share.HTTPConnections:
 		g.first = head
+	case share.HTTP2Connections: // Accept has taken its place
+		g.first = frames
 	}
 	if !encrypted {
 		g.phase.Store(g.first)
@@ -125,11 +129,11 @@ func forConnection(config *tls.Config, hello *tls.ClientHelloInfo) *tls.Config {
 		return config
 	}
 	config = config.Clone()
-	if len(config.NextProtos) > 0 && c.client.Full(share.HTTP2Connections) {
+	if c.guard.first == head && c.client.Full(share.HTTP2Connections) {
 		config.NextProtos = []string{"http/1.1"}
 	}
 	config.VerifyConnection = func(state tls.ConnectionState) error {
-		if state.NegotiatedProtocol != "h2" {
+		if state.NegotiatedProtocol != "h2" || c.guard.first == frames {
 			c.guard.enter(c.guard.first, c.client)
 			return nil
 		}

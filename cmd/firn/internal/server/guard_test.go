@@ -30,7 +30,7 @@ func TestUnfinishedHeadsAndHandshakesCountAsMemory(t *testing.T) {
 	} {
 		var all []*guard
 		for len(all) < 1000 {
-			g := newGuard(true, c.encrypted)
+			g := newGuard(share.HTTPConnections, c.encrypted)
 			if !g.admit(make([]byte, c.bytes), client) {
 				break
 			}
@@ -55,7 +55,7 @@ func TestAClientHasItsShareOfHTTP2Connections(t *testing.T) {
 	client, _ := newClient()
 	var all []*guard
 	for range 1000 {
-		g := newGuard(true, false)
+		g := newGuard(share.HTTPConnections, false)
 		if !g.admit([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), client) {
 			break
 		}
@@ -65,7 +65,7 @@ func TestAClientHasItsShareOfHTTP2Connections(t *testing.T) {
 		t.Errorf("%d connections", len(all))
 	}
 	all[0].end(client)
-	if !newGuard(true, false).admit([]byte("PRI "), client) {
+	if !newGuard(share.HTTPConnections, false).admit([]byte("PRI "), client) {
 		t.Error("the place of a closed connection was not given back")
 	}
 }
@@ -88,7 +88,7 @@ func TestAConnectionThatIsClosedWhileItIsReadKeepsNoShare(t *testing.T) {
 	of := &connectionLimit{resource: share.HTTPConnections, clients: map[*share.Client]*connections{}, began: time.Now()}
 	for _, sent := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n" + strings.Repeat("a:b\r\n", 1000)} {
 		ours, peer := net.Pipe()
-		c := &countedConn{of: of, client: client, guard: newGuard(true, false)}
+		c := &countedConn{of: of, client: client, guard: newGuard(share.HTTPConnections, false)}
 		c.Conn = closedAfter{ours, func() { _ = c.Close() }}
 		client.Take(share.HTTPConnections, 1)
 		of.add(c)
@@ -109,7 +109,7 @@ func TestAConnectionThatIsClosedWhileItIsReadKeepsNoShare(t *testing.T) {
 // A write that does not end stops the reads of HTTP/2.
 func TestWhoReadsNoAnswersIsNotReadFrom(t *testing.T) {
 	client, _ := newClient()
-	g := newGuard(true, false)
+	g := newGuard(share.HTTPConnections, false)
 	g.admit([]byte("PRI "), client)
 	g.writing.Lock()
 	read := make(chan bool)

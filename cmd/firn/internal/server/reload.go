@@ -40,6 +40,7 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 		{"store", cfg.Store != old.Store},
 		{"listen.http", cfg.Listen.HTTP != old.Listen.HTTP},
 		{"listen.resp", cfg.Listen.RESP != old.Listen.RESP},
+		{"listen.grpc", cfg.Listen.GRPC != old.Listen.GRPC},
 		{"audit.file", cfg.Audit.File != old.Audit.File},
 		{"tls", (cfg.TLS == nil) != (old.TLS == nil)},
 	} {
@@ -69,7 +70,7 @@ func (s *Server) Apply(ctx context.Context, cfg settings.Config) error {
 	if s.certificates != nil {
 		s.certificates.place(cfg.At)
 	}
-	s.shares.Limit(sharesOf(cfg))
+	s.shares.Limit(s.sharesOf(cfg))
 	s.cfg.Store(&cfg)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
+	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/cmd/firn/internal/sparse"
 )
@@ -23,12 +24,13 @@ import (
 type Listeners struct {
 	HTTP net.Listener
 	RESP net.Listener // nil for none
+	GRPC net.Listener // nil for none
 }
 
 // Close closes the listeners. A server that serves them does it itself.
 func (l Listeners) Close() error {
 	var errs []error
-	for _, one := range []net.Listener{l.HTTP, l.RESP} {
+	for _, one := range []net.Listener{l.HTTP, l.RESP, l.GRPC} {
 		if one != nil {
 			errs = append(errs, one.Close())
 		}
@@ -39,8 +41,10 @@ func (l Listeners) Close() error {
 // addresses returns the addresses of the listeners.
 func (l Listeners) addresses() []string {
 	all := []string{l.HTTP.Addr().String()}
-	if l.RESP != nil {
-		all = append(all, l.RESP.Addr().String())
+	for _, more := range []net.Listener{l.RESP, l.GRPC} {
+		if more != nil {
+			all = append(all, more.Addr().String())
+		}
 	}
 	return all
 }
@@ -96,10 +100,14 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	defer stop()
 	watching.Go(func() { s.clock.run(ctx) })
 	watching.Go(func() { tidy(ctx) })
+	addresses := on.addresses()
+	s.addresses.Store(&addresses)
+	s.shares.Limit(s.sharesOf(s.settings()))
 	taking, refuse := context.WithCancel(context.WithoutCancel(ctx)) // ends when no more requests are accepted
 	defer refuse()
-	ended := make(chan error, 2)
+	ended, running := make(chan error, 3), 0
 	begin := func(f front) {
+		running++
 		go func() {
 			ended <- f.serve(taking, s.timeouts.drain, s.log)
 			refuse() // if one front fails, the others must not go on
@@ -125,11 +133,18 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		ConnState:         connState,
 		ErrorLog:          log.New(serverErrors{s, sparse.Every(panicsEvery)}, "", 0),
 	}}})
-	running := 1
+	var port *rpc.Port
+	if on.GRPC != nil {
+		port = s.newPort()
+		limiter := s.bound(on.GRPC, "grpc", share.HTTP2Connections, nil)
+		limiters = append(limiters, limiter)
+		begin(front{"grpc", limiter, port})
+	}
 	bounded := on.RESP
 	if on.RESP != nil {
-		limiters = append(limiters, s.bound(on.RESP, "resp", share.RedisConnections, []byte(respapi.TooMany)))
-		bounded = limiters[1]
+		limiter := s.bound(on.RESP, "resp", share.RedisConnections, []byte(respapi.TooMany))
+		limiters = append(limiters, limiter)
+		bounded = limiter
 		if s.certificates != nil {
 			bounded = tls.NewListener(bounded, s.certificates.overRedis())
 		}
@@ -139,14 +154,17 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		if on.RESP != nil {
 			err = errors.Join(err, on.RESP.Close())
 		}
-		return errors.Join(err, <-ended)
+		for range running {
+			err = errors.Join(err, <-ended)
+		}
+		return err
 	}
-	addresses := on.addresses()
-	s.addresses.Store(&addresses)
+	if port != nil {
+		port.Open(s.rpc)
+	}
 	s.warnDoubtful()
 	if on.RESP != nil {
 		begin(front{"resp", bounded, s.resp})
-		running++
 	}
 	joined := s.service.Joined(ctx)
 	switch {

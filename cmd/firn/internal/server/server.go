@@ -62,10 +62,11 @@ type Server struct {
 	auditFile    *access.AuditFile // nil: the audit log goes to the log
 	certificates *certificates     // nil without TLS
 	http         atomic.Pointer[http.Handler]
+	traces       *telemetry.Traces // nil: no tracing
 	clock        *clockWatch
 	timeouts     timeouts
 	lingering    atomic.Bool              // since shutdown was requested
-	addresses    atomic.Pointer[[]string] // of the listeners; nil before the server serves
+	addresses    atomic.Pointer[[]string] // of the listeners, once Serve has them
 
 	applying sync.Mutex // held while a configuration is applied
 	cfg      atomic.Pointer[settings.Config]
@@ -108,11 +109,11 @@ func prepare(c Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build(c.Version))
 	cfg, log := c.Settings, c.Log
-	s := &Server{registry: registry, metrics: newMetrics(registry), log: log, timeouts: defaultTimeouts}
+	s := &Server{registry: registry, metrics: newMetrics(registry), log: log, timeouts: defaultTimeouts, traces: c.Traces}
 	s.timeouts.linger = c.Linger
 	s.clock = newClockWatch(firn.SystemTime(), log, registry)
 	s.cfg.Store(&cfg)
-	s.shares = share.New(sharesOf(cfg))
+	s.shares = share.New(s.sharesOf(cfg))
 	s.answerWith(http.HandlerFunc(starting))
 	if cfg.TLS != nil {
 		var err error
@@ -201,6 +202,7 @@ POST /tinyid/id/nextId?bizType=&token=   as TinyId: also nextIdSimple, nextSegme
      /machines/ /segments/ /ids       as CosId's proxy server, where it is configured, or nothing is
 
 The same over gRPC, gRPC-Web and Connect on this address: service firn.v1.IDService, with reflection and health.
+gRPC is faster on a port of its own (by default 7072).
 INCR {namespace} and FIRN.NEXT {namespace} COUNT n over the protocol of Redis, on a port of its own (by default 7071).
 `
 

@@ -27,6 +27,7 @@ type serving struct {
 	*server.Server
 	addr  string
 	redis string
+	grpc  string
 	log   *records
 	file  string // of the configuration
 	// turn makes the server look for changes, and returns afterwards.
@@ -116,15 +117,20 @@ func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *s
 	if err != nil {
 		t.Fatal(err)
 	}
+	on := server.Listeners{HTTP: listener, RESP: redis}
+	v := &serving{Server: s, addr: listener.Addr().String(), redis: redis.Addr().String(), log: out, file: file}
+	if cfg.Listen.GRPC != settings.Off {
+		on.GRPC = listen(t)
+		v.grpc = on.GRPC.Addr().String()
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served, followed := make(chan error, 1), make(chan struct{})
 	ticks, hangups, looked := make(chan time.Time), make(chan os.Signal), make(chan struct{})
-	go func() { served <- s.Serve(ctx, server.Listeners{HTTP: listener, RESP: redis}) }()
+	go func() { served <- s.Serve(ctx, on) }()
 	go func() {
 		defer close(followed)
 		s.Follow(ctx, server.Watch{Config: file, Ticks: ticks, Hangup: hangups, Looked: looked})
 	}()
-	v := &serving{Server: s, addr: listener.Addr().String(), redis: redis.Addr().String(), log: out, file: file}
 	look := func() {
 		ticks <- time.Time{}
 		<-looked

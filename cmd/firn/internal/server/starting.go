@@ -21,9 +21,13 @@ func starting(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("ok\n")) // a failed write means that the client has gone
 		return
 	}
+	fail(w, r, errStarting())
+}
+
+func errStarting() *failure.Failure {
 	f := failure.New(http.StatusServiceUnavailable, "starting", "the server is starting: it takes its workers")
 	f.Retry = time.Second
-	fail(w, r, f)
+	return f
 }
 
 // fail answers a request that is refused before it reaches its handler, in its own protocol.

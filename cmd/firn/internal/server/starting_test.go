@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -62,7 +63,7 @@ func (s *slowStore) wait(ctx context.Context, key string) error {
 
 func TestAStartingServerAnswersThatItIsStarting(t *testing.T) {
 	slow := &slowStore{Store: memstore.New(nil), gate: make(chan struct{})}
-	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
+	on := server.Listeners{HTTP: listen(t), RESP: listen(t), GRPC: listen(t)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	opened, ending := make(chan struct{}), make(chan struct{})
@@ -91,14 +92,16 @@ func TestAStartingServerAnswersThatItIsStarting(t *testing.T) {
 	if _, err := ids.Generate(t.Context(), connect.NewRequest(&firnv1.GenerateRequest{Namespace: "orders"})); connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "is starting") {
 		t.Errorf("over Connect: %v", err)
 	}
-	conn, err := grpc.NewClient("passthrough:///"+on.HTTP.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, err = health.NewHealthClient(conn).Check(t.Context(), &health.HealthCheckRequest{})
-	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "is starting") {
-		t.Errorf("over gRPC: %v", err)
+	for _, at := range []net.Listener{on.HTTP, on.GRPC} {
+		conn, err := grpc.NewClient("passthrough:///"+at.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, err = health.NewHealthClient(conn).Check(t.Context(), &health.HealthCheckRequest{})
+		if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "is starting") {
+			t.Errorf("over gRPC: %v", err)
+		}
 	}
 	for range 3 {
 		c := dial(t, on.RESP.Addr().String())

@@ -52,6 +52,7 @@ type identity struct {
 	from   settings.TLS
 	digest [sha256.Size]byte // of the files, as they were before they were read
 	http   *tls.Config
+	grpc   *tls.Config
 	redis  *tls.Config
 	leaf   *x509.Certificate
 	found  []store.Finding // what is doubtful about the files
@@ -88,6 +89,17 @@ func (c *certificates) overHTTP() *tls.Config {
 	}
 }
 
+// overGRPC is that of the listener of gRPC, which is never HTTP/1.1.
+func (c *certificates) overGRPC() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		NextProtos:         grpcProtocols(),
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			return forConnection(c.current.Load().grpc, hello), nil
+		},
+	}
+}
+
 func (c *certificates) overRedis() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -98,6 +110,8 @@ func (c *certificates) overRedis() *tls.Config {
 }
 
 func httpProtocols() []string { return []string{"h2", "http/1.1"} }
+
+func grpcProtocols() []string { return []string{"h2"} }
 
 // read reads the files, and refuses what no client could accept.
 func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
@@ -139,7 +153,9 @@ func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
 	}
 	http := config.Clone()
 	http.NextProtos = httpProtocols()
-	return &identity{from: set, digest: sum, http: http, redis: config, leaf: leaf, found: found}, nil
+	grpc := config.Clone()
+	grpc.NextProtos = grpcProtocols()
+	return &identity{from: set, digest: sum, http: http, grpc: grpc, redis: config, leaf: leaf, found: found}, nil
 }
 
 // readPair reads the certificate with its key, and the chain that begins with it.

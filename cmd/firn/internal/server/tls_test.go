@@ -70,7 +70,7 @@ func TestEachTLSListenerNegotiatesItsOwnProtocols(t *testing.T) {
 	cert, key := ca.valid("server", 7)
 	into(t, folder, cert, key)
 	v := serve(t, "namespaces: {orders: {}}\n"+tlsKeys(folder, ""))
-	for addr, want := range map[string]string{v.addr: "h2", v.redis: ""} {
+	for addr, want := range map[string]string{v.addr: "h2", v.redis: "", v.grpc: "h2"} {
 		c, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: ca.roots(), NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12})
 		if err != nil {
 			t.Errorf("%s: %v", addr, err)
@@ -145,6 +145,7 @@ func TestRefusedClientCertificatesAreDenials(t *testing.T) {
 	for name, on := range map[string]func(*serving) string{
 		"http":  func(v *serving) string { return v.addr },
 		"redis": func(v *serving) string { return v.redis },
+		"grpc":  func(v *serving) string { return v.grpc },
 	} {
 		for _, c := range []struct {
 			what    string
@@ -163,7 +164,8 @@ func TestRefusedClientCertificatesAreDenials(t *testing.T) {
 		} {
 			v := serve(t, text)
 			dialed, err := tls.Dial("tcp", on(v), &tls.Config{
-				RootCAs: c.trust.roots(), ServerName: "127.0.0.1", MinVersion: c.version, MaxVersion: c.version,
+				NextProtos: []string{"h2"},
+				RootCAs:    c.trust.roots(), ServerName: "127.0.0.1", MinVersion: c.version, MaxVersion: c.version,
 				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 					if len(c.certs) == 0 {
 						return new(tls.Certificate), nil

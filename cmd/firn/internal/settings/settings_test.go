@@ -78,7 +78,7 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 		"namespaces: [":                                                        {"[1:", "invalid YAML"},
 		"namespaces:\n\ta: {}":                                                 {"[2:1]", "indent by spaces, not tabs"},
 		"namespaces: [orders]":                                                 {"line 1: namespaces: write entries, as in {orders: {kind: segment}}"},
-		"listen: 0.0.0.0:7070":                                                 {`line 1: listen: "0.0.0.0:7070" is not a valid listen: write its settings: {http, resp}`},
+		"listen: 0.0.0.0:7070":                                                 {`line 1: listen: "0.0.0.0:7070" is not a valid listen: write its settings: {http, resp, grpc}`},
 		"namespaces:\n  a: {layout: x, clock: y, worker: -1}":                  {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
 	} {
 		path := filepath.Join(t.TempDir(), "firn.yaml")

@@ -40,7 +40,7 @@ func (c *Client) Turn(long bool) {
 	if c == nil {
 		return
 	}
-	n := c.held[HTTPConnections].Load() + c.held[Requests].Load() + c.held[Probes].Load() + c.held[RedisConnections].Load()
+	n := c.held[HTTPConnections].Load() + c.held[HTTP2Connections].Load() + c.held[Requests].Load() + c.held[Probes].Load() + c.held[RedisConnections].Load()
 	switch {
 	case n > crowd:
 		c.turn.Lock()

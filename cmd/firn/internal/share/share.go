@@ -21,9 +21,9 @@ type Resource uint8
 // The resources.
 const (
 	HTTPConnections  Resource = iota // connections of the HTTP listener
-	HTTP2Connections                 // those of them that speak HTTP/2, which occupy more memory
+	HTTP2Connections                 // those that speak HTTP/2, which occupy more memory, also on the listener of gRPC
 	RedisConnections                 // connections of the listener of the Redis protocol
-	Requests                         // HTTP requests in flight
+	Requests                         // requests in flight, over HTTP and gRPC
 	Probes                           // the same of health
 	Metrics                          // the same of metrics, each of which is megabytes if there are many namespaces
 	Streams                          // streams of ids

@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -140,6 +141,11 @@ func TestSpansAreExportedToTheEnvironmentsEndpoint(t *testing.T) {
 		r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
+	const call = "firn.v1.IDService/Generate"
+	_, end := traces.Call(t.Context(), call, func(name string) string {
+		return map[string]string{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}[name]
+	})
+	end(errors.New("refused"))
 	if err := traces.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +163,10 @@ func TestSpansAreExportedToTheEnvironmentsEndpoint(t *testing.T) {
 			}
 		}
 	}
+	if s := spans[call]; s == nil || fmt.Sprintf("%x", s.GetParentSpanId()) != "b7ad6b7169203331" || s.GetStatus().GetMessage() != "refused" {
+		t.Errorf("the span of a call of gRPC: %v", s)
+	}
+	delete(spans, call)
 	get := spans["store.get"]
 	if len(spans) != 2 || get == nil {
 		t.Fatalf("spans %v", spans)

@@ -1,0 +1,312 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+
+	"connectrpc.com/connect"
+	health "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
+)
+
+// Register adds the interface's handlers to a mux.
+func (a *API) Register(mux *http.ServeMux) {
+	limits := connect.WithHandlerOptions(
+		connect.WithReadMaxBytes(maxMessage),
+		// Requests may be compressed, answers never are: runs are smaller than gzipped lists, and
+		// take less than a thousandth of the time.
+		connect.WithCompressMinBytes(math.MaxInt),
+	)
+	path, ids := firnv1connect.NewIDServiceHandler(overConnect{a}, limits, connect.WithRequestGate(a.identify))
+	mux.Handle(path, a.counted(ids))
+	a.registerHealth(mux, limits)
+	for _, service := range []string{reflectionService, oldReflectionService} {
+		path := "/" + service + "/" + reflectionMethod
+		mux.Handle(path, connect.NewBidiStreamHandler(path, reflectOverConnect, limits, connect.WithCodec(rawCodec{})))
+	}
+}
+
+// Owns reports whether a path is an RPC's: a service and a method and nothing more. A longer
+// path belongs to another system, with a prefix that looks like a service.
+func Owns(path string) bool {
+	return (strings.HasPrefix(path, "/firn.v1.") || strings.HasPrefix(path, "/grpc.")) && strings.Count(path, "/") == 2
+}
+
+// An exchange is a request of net/http and its response.
+type exchange struct {
+	response http.ResponseWriter
+	request  *http.Request
+	client   *share.Client
+	counted  bool   // Front has counted it or will
+	release  func() // called after the answer is written; may be nil
+}
+
+type (
+	exchangeKey struct{}
+	callerKey   struct{}
+)
+
+// exchanged serves a request with its exchange in the context, and returns the exchange.
+func (a *API) exchanged(h http.Handler) func(http.ResponseWriter, *http.Request) *exchange {
+	return func(w http.ResponseWriter, r *http.Request) *exchange {
+		client, leave := a.service.Shares().OfRequest(r)
+		defer leave()
+		e := &exchange{response: w, request: r, client: client}
+		defer e.end()
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
+		return e
+	}
+}
+
+func (e *exchange) end() {
+	if e.release != nil {
+		e.release()
+	}
+}
+
+// releaseAfterWrite defers release until the answer is written.
+func releaseAfterWrite(ctx context.Context, release func()) {
+	e, ok := ctx.Value(exchangeKey{}).(*exchange)
+	if !ok { // only in tests, where no answer is written
+		release()
+		return
+	}
+	e.release = release
+}
+
+// plain is exchanged for requests that are not counted.
+func (a *API) plain(h http.Handler) http.Handler {
+	serve := a.exchanged(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r) })
+}
+
+// counted is exchanged for requests that are counted. It counts those that never reach a
+// method because their message is unreadable or too long.
+func (a *API) counted(h http.Handler) http.Handler {
+	serve := a.exchanged(h)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := serve(w, r)
+		if !e.counted {
+			_ = a.front.Refuse(errUnread) // the library has answered the client
+		}
+	})
+}
+
+// errNoExchange is a bug in this package: every registered handler is exchanged.
+var errNoExchange = errors.New("a request without its exchange")
+
+// identify identifies the caller before the content of the request is read.
+func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ http.Header) (context.Context, error) {
+	e, ok := ctx.Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return nil, a.fail(ctx, errNoExchange)
+	}
+	caller, err := a.front.Caller(e.request)
+	if err != nil {
+		e.counted = true
+		return nil, a.fail(ctx, err)
+	}
+	return context.WithValue(ctx, callerKey{}, caller), nil
+}
+
+// callerIn returns the caller that identify has found. Each method calls it first.
+func callerIn(ctx context.Context) *access.Caller {
+	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		e.counted = true // the method counts it
+	}
+	c, _ := ctx.Value(callerKey{}).(*access.Caller) // identify lets no request through without a caller
+	return c
+}
+
+// overConnect has the methods of the service for connect.
+type overConnect struct{ *API }
+
+// Generate returns ids.
+func (a overConnect) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRequest]) (*connect.Response[firnv1.GenerateResponse], error) {
+	m := a.reuse()
+	defer a.recycle(m)
+	if err := a.generate(ctx, callerIn(ctx), r.Msg, m); err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	// The library writes the message after this returns, so m cannot lend its memory.
+	releaseAfterWrite(ctx, m.batch.Detach())
+	answer := &firnv1.GenerateResponse{}
+	switch {
+	case len(m.batch.Stretches) > 0:
+		answer.Runs = make([]*firnv1.Run, len(m.batch.Stretches))
+		made := make([]firnv1.Run, len(m.batch.Stretches))
+		for i, s := range m.batch.Stretches {
+			answer.Runs[i] = &made[i]
+			write(&made[i], s)
+		}
+	case len(m.batch.IDs) > 0:
+		answer.Ids = appendIDs(make([]int64, 0, len(m.batch.IDs)), m.batch.IDs)
+	default:
+		answer.Texts = append([]string(nil), m.batch.Texts...)
+	}
+	return connect.NewResponse(answer), nil
+}
+
+// GenerateStream sends batch after batch.
+func (a overConnect) GenerateStream(ctx context.Context, r *connect.Request[firnv1.GenerateStreamRequest], to *connect.ServerStream[firnv1.GenerateResponse]) error {
+	from := callerIn(ctx)
+	plan, leave, err := a.open(clientIn(ctx), from, r.Msg)
+	if err != nil {
+		return a.fail(ctx, err)
+	}
+	defer leave()
+	s, err := a.steer(ctx)
+	if err != nil {
+		return a.fail(ctx, a.front.Refuse(err))
+	}
+	defer s.release()
+	m := a.reuse()
+	defer a.recycle(m)
+	out := &connectStream{steering: s, to: to, memory: m}
+	if err := a.pump(ctx, from, plan, out); err != nil {
+		if out.gone != nil {
+			return out.gone
+		}
+		return a.fail(ctx, err)
+	}
+	return nil
+}
+
+// A connectStream sends the messages of a stream of ids.
+type connectStream struct {
+	*steering
+	to     *connect.ServerStream[firnv1.GenerateResponse]
+	memory *memory
+	gone   error // of Send: the client has gone or reads too slowly
+}
+
+func (s *connectStream) next(context.Context) (*memory, error) { return s.memory, nil }
+
+func (s *connectStream) send(m *memory) error {
+	if s.gone = s.to.Send(m.write()); s.gone != nil {
+		return s.gone
+	}
+	s.sent()
+	m.batch.Release()
+	m.shrink()
+	return nil
+}
+
+// Decode returns the parts of an id.
+func (a overConnect) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error) {
+	answer, err := a.decode(callerIn(ctx), r.Msg)
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	return connect.NewResponse(answer), nil
+}
+
+// ListNamespaces returns the states of namespaces.
+func (a overConnect) ListNamespaces(ctx context.Context, _ *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
+	answer, release, err := a.list(callerIn(ctx))
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	releaseAfterWrite(ctx, release)
+	return connect.NewResponse(answer), nil
+}
+
+func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) {
+	const path = "/" + healthService + "/"
+	mux.Handle(path+"Check", a.plain(connect.NewUnaryHandler(path+"Check",
+		func(ctx context.Context, r *connect.Request[health.HealthCheckRequest]) (*connect.Response[health.HealthCheckResponse], error) {
+			answer, err := a.check(r.Msg)
+			if err != nil {
+				return nil, a.fail(ctx, err)
+			}
+			return connect.NewResponse(answer), nil
+		}, options)))
+	mux.Handle(path+"List", a.plain(connect.NewUnaryHandler(path+"List",
+		func(context.Context, *connect.Request[health.HealthListRequest]) (*connect.Response[health.HealthListResponse], error) {
+			return connect.NewResponse(a.statuses()), nil
+		}, options)))
+	mux.Handle(path+"Watch", a.plain(connect.NewServerStreamHandler(path+"Watch",
+		func(ctx context.Context, r *connect.Request[health.HealthCheckRequest], to *connect.ServerStream[health.HealthCheckResponse]) error {
+			leave, err := enter(share.Watches, clientIn(ctx))
+			if err != nil {
+				return a.fail(ctx, err)
+			}
+			defer leave()
+			s, err := a.steer(ctx)
+			if err != nil {
+				return a.fail(ctx, err)
+			}
+			defer s.release()
+			var gone error
+			if err := a.watch(ctx, r.Msg, s.extend, func(now *health.HealthCheckResponse) error {
+				gone = to.Send(now)
+				return gone
+			}); gone == nil {
+				return a.fail(ctx, err)
+			}
+			return gone
+		}, options)))
+}
+
+// reflectOverConnect answers questions about the schema.
+func reflectOverConnect(_ context.Context, stream *connect.BidiStream[raw, raw]) error {
+	var of reflection
+	for {
+		question, err := stream.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		answer, err := of.answer(*question)
+		if err != nil {
+			return connect.NewError(connect.CodeInvalidArgument, err)
+		}
+		if err := stream.Send((*raw)(&answer)); err != nil {
+			return err
+		}
+	}
+}
+
+// rawCodec leaves messages as they are.
+type rawCodec struct{}
+
+// Name implements [connect.Codec].
+func (rawCodec) Name() string { return "proto" }
+
+// Marshal implements [connect.Codec].
+func (rawCodec) Marshal(v any) ([]byte, error) {
+	m, ok := v.(*raw)
+	if !ok {
+		return nil, errMessage
+	}
+	return *m, nil
+}
+
+// Unmarshal implements [connect.Codec].
+func (rawCodec) Unmarshal(data []byte, v any) error {
+	m, ok := v.(*raw)
+	if !ok {
+		return errMessage
+	}
+	*m = bytes.Clone(data)
+	return nil
+}
+
+// clientIn returns the client of a request.
+func clientIn(ctx context.Context) *share.Client {
+	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return e.client
+	}
+	return nil
+}

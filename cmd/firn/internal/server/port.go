@@ -1,0 +1,34 @@
+package server
+
+import (
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/rpc"
+)
+
+// newPort returns what serves gRPC on an address of its own, with the timeouts and certificates of HTTP.
+func (s *Server) newPort() *rpc.Port {
+	cfg := rpc.PortConfig{
+		Log: s.log, Shares: s.shares, Starting: errStarting(),
+		Handshake: s.timeouts.header, Read: s.timeouts.read, Write: s.timeouts.write, Idle: s.timeouts.idle, Ping: s.timeouts.ping,
+	}
+	if s.certificates != nil {
+		cfg.TLS = s.certificates.overGRPC()
+		cfg.Refused = func(from string, err error) {
+			if why := err.Error(); access.RefusesCertificate(why) {
+				s.audit.Denied("", from, "tls", why)
+			}
+		}
+	}
+	if s.traces != nil && s.traces.On() {
+		cfg.Trace = s.traces.Call
+	}
+	return rpc.NewPort(cfg)
+}
+
+// GRPCScheme returns the URL scheme of gRPC on its own address: grpc, or grpcs with TLS.
+func (s *Server) GRPCScheme() string {
+	if s.certificates != nil {
+		return "grpcs"
+	}
+	return "grpc"
+}
