@@ -47,6 +47,17 @@ func BadRequest(code, format string, args ...any) *Failure {
 	return New(http.StatusBadRequest, code, format, args...)
 }
 
+// maxFields bounds the fields of a head: each is a multiple of its bytes in memory.
+const maxFields = 100
+
+// OfFields returns the failure of a request with n header fields; nil if it may have so many.
+func OfFields(n int) *Failure {
+	if n <= maxFields {
+		return nil
+	}
+	return New(http.StatusRequestHeaderFieldsTooLarge, "bad_request", "the request has %d header fields, at most %d are allowed", n, maxFields)
+}
+
 // retry is when to retry if a server cannot issue ids now.
 const retry = time.Second
 

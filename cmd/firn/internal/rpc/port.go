@@ -239,6 +239,10 @@ func (p *Port) serve(name string, do method) grpc.StreamHandler {
 		}
 		defer c.unref()
 		defer c.complete()
+		c.conn.client.Turn(true)
+		if err := ctx.Err(); err != nil { // reset by its client
+			return statusOf(ctx, p.cfg.Log, err)
+		}
 		a := p.api.Load()
 		if a == nil {
 			return statusOf(ctx, p.cfg.Log, p.cfg.Starting)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -59,7 +60,9 @@ func (p *Port) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 	from, _ := peer.FromContext(ctx)
 	c := &call{Context: ctx, header: info.Header, plain: true, under: share.Requests}
 	c.conn, _ = from.AuthInfo.(*conn) // handshaker has put it there
+	fields := 0
 	for name, values := range info.Header {
+		fields += len(values)
 		switch name {
 		case ":authority":
 			c.authority = values[0]
@@ -72,7 +75,7 @@ func (p *Port) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 	if info.FullMethodName == checkHealth {
 		c.under = share.Probes
 	}
-	if err := c.admit(); err != nil {
+	if err := c.admit(fields); err != nil {
 		if a := p.api.Load(); a != nil {
 			err = a.front.Refuse(err)
 		}
@@ -93,8 +96,11 @@ func (c *call) value(name string) string {
 }
 
 // admit takes a place among the requests in flight, until unref, or until conn drops the call.
-func (c *call) admit() error {
+func (c *call) admit(fields int) error {
 	client := c.conn.client
+	if why := failure.OfFields(fields); why != nil {
+		return why
+	}
 	if c.conn.spare() && c.under != share.Probes {
 		return client.Refusal(share.HTTP2Connections)
 	}

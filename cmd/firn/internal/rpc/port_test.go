@@ -19,6 +19,7 @@ import (
 	"connectrpc.com/grpcreflect"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -491,6 +492,60 @@ func TestHostileMessagesOverThePort(t *testing.T) {
 	client, _ := s.dial(t)
 	if _, err := client.Generate(t.Context(), &firnv1.GenerateRequest{Namespace: "users"}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestACallOverThePortHasAtMostAHundredFields(t *testing.T) {
+	p := newPort(t, func(*rpc.PortConfig, *share.Limits) {})
+	for fields, want := range map[int]string{80: "0", 101: "3"} {
+		var headers []string
+		for i := range fields {
+			headers = append(headers, fmt.Sprint("f", i), "v")
+		}
+		answer, err := p.post(t, h2c(t), generate, bytes.NewReader(request(t, "users", 1)), headers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+			t.Error(err)
+		}
+		answer.Body.Close()
+		if got := answer.Header.Get("Grpc-Status") + answer.Trailer.Get("Grpc-Status"); got != want {
+			t.Errorf("%d fields: status %s, want %s: %v", fields, got, want, answer.Header)
+		}
+	}
+}
+
+func TestAnIdleConnectionOfThePortEnds(t *testing.T) {
+	p := newPort(t, func(c *rpc.PortConfig, _ *share.Limits) { c.Idle = 200 * time.Millisecond })
+	c, err := net.Dial("tcp", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	began, farewell := time.Now(), false
+	f := http2.NewFramer(c, c)
+	_, err = io.WriteString(c, http2.ClientPreface)
+	if err = errors.Join(err, f.WriteSettings()); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		read, err := f.ReadFrame()
+		if err != nil {
+			if !errors.Is(err, io.EOF) || !farewell || time.Since(began) < 200*time.Millisecond {
+				t.Errorf("it ended after %v with %v, GOAWAY %v", time.Since(began), err, farewell)
+			}
+			return
+		}
+		switch read := read.(type) {
+		case *http2.GoAwayFrame:
+			farewell = true
+		case *http2.PingFrame:
+			if err := f.WritePing(true, read.Data); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

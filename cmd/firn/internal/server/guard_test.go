@@ -109,19 +109,21 @@ func TestAConnectionThatIsClosedWhileItIsReadKeepsNoShare(t *testing.T) {
 // A write that does not end stops the reads of HTTP/2.
 func TestWhoReadsNoAnswersIsNotReadFrom(t *testing.T) {
 	client, _ := newClient()
-	g := newGuard(share.HTTPConnections, false)
-	g.admit([]byte("PRI "), client)
-	g.writing.Lock()
-	read := make(chan bool)
-	go func() { read <- g.admit([]byte("ping"), client) }()
-	select {
-	case <-read:
-		t.Error("it was read during a write")
-	default:
-	}
-	g.writing.Unlock()
-	if !<-read {
-		t.Error("it was refused")
+	overHTTP := newGuard(share.HTTPConnections, false)
+	overHTTP.admit([]byte("PRI "), client)
+	for name, g := range map[string]*guard{"HTTP": overHTTP, "gRPC": newGuard(share.HTTP2Connections, false)} {
+		g.writing.Lock()
+		read := make(chan bool)
+		go func() { read <- g.admit([]byte("ping"), client) }()
+		select {
+		case <-read:
+			t.Errorf("%s: it was read during a write", name)
+		case <-time.After(10 * time.Millisecond): // the goroutine has begun, on most runs
+		}
+		g.writing.Unlock()
+		if !<-read {
+			t.Errorf("%s: it was refused", name)
+		}
 	}
 }
 

@@ -38,10 +38,10 @@ func limitInFlight(front *issuing.Front, shares *share.Shares, next http.Handler
 				return
 			}
 		}
-		if n := fields(r.Header); n > maxFields {
+		if why := failure.OfFields(fields(r.Header)); why != nil {
 			w.Header().Set("Connection", "close")
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // do not wait for a body
-			refuse(w, r, client, front.Refuse(failure.New(http.StatusRequestHeaderFieldsTooLarge, "bad_request", "the request has %d header fields, at most %d are allowed", n, maxFields)))
+			refuse(w, r, client, front.Refuse(why))
 			return
 		}
 		if !client.Take(under, 1) {
@@ -78,9 +78,6 @@ func flush(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush() // the client may have gone
 	}
 }
-
-// maxFields bounds the fields of a head: each is a multiple of its bytes in memory.
-const maxFields = 100
 
 func fields(h http.Header) (n int) {
 	for _, values := range h {

@@ -88,7 +88,8 @@ func TestClientCertificatesIdentifyTokensOverGRPC(t *testing.T) {
 	cert, key := ca.valid("server", 7)
 	into(t, folder, cert, key)
 	write(t, filepath.Join(folder, "ca.pem"), ca.pem)
-	v := serve(t, "namespaces: {orders: {}, users: {}}\n"+
+	// The second connection is the last that its address may have. On the address of HTTP it would be offered HTTP/1.1.
+	v := serve(t, "namespaces: {orders: {}, users: {}}\nlimits: {connections: 2, share: 100}\n"+
 		tlsKeys(folder, ", client_ca: "+filepath.Join(folder, "ca.pem")+", client_auth: optional")+
 		"tokens:\n  - {name: shop, certificate: shop.example.org, namespaces: [orders]}\n"+
 		"  - {name: pay, sha256: "+access.Hash("p")+", namespaces: ['*']}\n")
