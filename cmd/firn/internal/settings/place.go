@@ -14,8 +14,17 @@ type PlaceError struct {
 	Err  error
 }
 
+// maxKey is longer than every key and name.
+const maxKey = 100
+
 func (e *PlaceError) Error() string {
-	text := fmt.Sprintf("%s: %v", strings.Join(e.Keys, "."), e.Err)
+	keys := make([]string, len(e.Keys))
+	for i, key := range e.Keys {
+		if keys[i] = key; len(key) > maxKey || strings.Contains(key, "://") { // a store's URL at a wrong place, with its password
+			keys[i] = "…"
+		}
+	}
+	text := fmt.Sprintf("%s: %v", strings.Join(keys, "."), e.Err)
 	if e.Line > 0 {
 		text = fmt.Sprintf("line %d: %s", e.Line, text)
 	}

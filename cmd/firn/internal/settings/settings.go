@@ -13,7 +13,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/goccy/go-yaml"
@@ -142,17 +141,26 @@ func (c *Config) decode(source []byte, readable any, mistakes bool) error {
 	return unmarshal(rest, c)
 }
 
-// unreadable adds the path to an error of the YAML library, and removes secrets.
+// unreadable says where the YAML library met a mistake, and which. It shows nothing of the text, which may have a password or be long:
+// the library quotes what its messages repeat.
 func (c *Config) unreadable(err error) error {
-	if errors.Is(err, errSecond) {
+	in := yaml.Error(nil)
+	if !errors.As(err, &in) {
 		return fmt.Errorf("configuration %s: %w", c.path, err)
+	}
+	place := ""
+	if t := in.GetToken(); t != nil && t.Position != nil {
+		place = fmt.Sprintf("line %d, column %d: ", t.Position.Line, t.Position.Column)
 	}
 	help := ""
 	if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
-		help = "\ninvalid YAML: indent by spaces, not tabs, and lines of one block by the same number"
+		help = "; indent by spaces, not tabs, and lines of one block by the same number"
 	}
-	return fmt.Errorf("configuration %s:\n%s%s", c.path, withoutSecrets(yaml.FormatError(err, false, true)), help)
+	return fmt.Errorf("configuration %s: %sinvalid YAML: %s%s", c.path, place, quoted().ReplaceAllString(in.GetMessage(), "…"), help)
 }
+
+// quoted matches what %q writes. It is compiled on first use.
+var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) })
 
 // errYAML reports a text at which the YAML library panicked.
 var errYAML = errors.New("this cannot be read as YAML")
@@ -170,8 +178,8 @@ var errSecond = errors.New("there are settings after a line that begins with ---
 // not end because of that, so a panic becomes an error.
 func unmarshal(source []byte, into any, options ...yaml.DecodeOption) (err error) {
 	defer func() {
-		if why := recover(); why != nil {
-			err = fmt.Errorf("%w (%v)", errYAML, why)
+		if recover() != nil {
+			err = errYAML
 		}
 	}()
 	documents := yaml.NewDecoder(bytes.NewReader(source), options...)
@@ -186,26 +194,6 @@ func unmarshal(source []byte, into any, options ...yaml.DecodeOption) (err error
 		return errSecond // or text that is not YAML
 	}
 	return nil
-}
-
-// hash returns what matches the value of sha256, which may be the secret itself by mistake. It is compiled on first use.
-var hash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(sha256["']?\s*:\s*)[^\s,}\]]+`) })
-
-// withoutSecrets keeps of an error of the YAML library only the line with the mistake, and removes passwords in URLs
-// and hashes of tokens: other lines of the file must not come into a log.
-func withoutSecrets(message string) string {
-	var kept []string
-	for i, line := range strings.Split(strings.TrimSpace(message), "\n") {
-		if i > 0 && !strings.HasPrefix(line, ">") && strings.TrimSpace(line) != "^" {
-			continue
-		}
-		from, to := strings.Index(line, "://"), strings.LastIndexByte(line, '@')
-		if from >= 0 && to > from {
-			line = line[:from+3] + "…" + line[to:]
-		}
-		kept = append(kept, hash().ReplaceAllString(line, "${1}…"))
-	}
-	return strings.Join(kept, "\n")
 }
 
 // CheckAddress refuses an address without a port: the system would choose a port. The empty address, as of a variable

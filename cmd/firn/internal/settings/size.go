@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/goccy/go-yaml/ast"
@@ -25,16 +26,8 @@ func checkSize(source []byte) (err error) {
 	if n := len(source); n > maxFile {
 		return firn.NewRangeError("size of the file in bytes", int64(n), 0, maxFile, "divide the namespaces among several servers")
 	}
-	depth := 0
-	for _, b := range source { // before the library sees it
-		switch b {
-		case '[', '{':
-			if depth++; depth > maxFlow {
-				return fmt.Errorf("there are more than %d opening brackets than closing ones", maxFlow)
-			}
-		case ']', '}':
-			depth = max(0, depth-1)
-		}
+	if err := checkNesting(source); err != nil { // before the library sees it
+		return err
 	}
 	defer func() {
 		if recover() != nil { // as in unmarshal, which reports it
@@ -59,8 +52,60 @@ func checkSize(source []byte) (err error) {
 	return nil
 }
 
-// maxFlow bounds open brackets. Texts in quotes may have some too.
-const maxFlow = 1000
+const (
+	// maxFlow bounds open brackets. Texts in quotes may have some too.
+	maxFlow = 1000
+	// maxLines is room for 10,000 namespaces of five lines each. The library needs time by the square of their number.
+	maxLines = 50_000
+	// maxDocuments bounds the lines that end a document.
+	maxDocuments = 10
+	// maxRow bounds the marks between two line ends, commas or brackets.
+	maxRow = 200
+)
+
+// checkNesting refuses texts for which the YAML library would take memory or time by the square of their length: values
+// nest by brackets, and within a line by marks, as in "- - - a", "? ? a", "a: a: a" and "&a &a a". Lines nest by their
+// indentation, which takes more text than the library takes memory.
+func checkNesting(source []byte) error {
+	line, documents, open, row := 1, 0, 0, 0
+	ends := func(i int) bool { return i < 0 || i >= len(source) || bytes.IndexByte([]byte(" \t\r\n"), source[i]) >= 0 }
+	for i, b := range source {
+		switch b {
+		case '[', '{':
+			open, row = open+1, 0
+		case ']', '}':
+			open, row = max(0, open-1), 0
+		case '\n', '\r':
+			if row = 0; b == '\n' || i+1 < len(source) && source[i+1] != '\n' {
+				line++
+			}
+			if rest := source[i+1:]; bytes.HasPrefix(rest, []byte("---")) || bytes.HasPrefix(rest, []byte("...")) {
+				documents++
+			}
+		case ',':
+			row = 0
+		case '-', '?', ':':
+			if ends(i + 1) {
+				row++
+			}
+		case '&', '!', '*':
+			if ends(i - 1) {
+				row++
+			}
+		}
+		switch {
+		case line > maxLines:
+			return fmt.Errorf("it has more than %d lines: divide the namespaces among several servers", maxLines)
+		case documents > maxDocuments:
+			return fmt.Errorf("it has more than %d lines that begin with --- or ...: only one document is read", maxDocuments)
+		case open > maxFlow:
+			return fmt.Errorf("there are more than %d opening brackets than closing ones", maxFlow)
+		case row > maxRow:
+			return fmt.Errorf("line %d has more than %d of the marks - ? : & ! * in a row: write lists and settings on lines of their own", line, maxRow)
+		}
+	}
+	return nil
+}
 
 // sizes counts values. Anchors has those below each anchor.
 type sizes struct {

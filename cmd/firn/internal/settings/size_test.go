@@ -28,7 +28,10 @@ func TestAConfigurationCannotTakeTheMemory(t *testing.T) {
 		"merged keys":               {"a: &a {" + keys.String() + "y: 1}\nb: [" + strings.Repeat("{<<: *a}, ", 1000) + "{}]\n", "more than 200000 values"},
 		"a large file":              {"namespaces: {orders: {}}\n#" + strings.Repeat("x", 1<<20), "is out of range: 0 to 1048576"},
 		"brackets":                  {"namespaces: " + strings.Repeat("[", 500_000), "opening brackets"},
-		"nested lists":              {"namespaces:\n" + strings.Repeat("- ", 5000) + "x\n", "nested more than 100 deep"},
+		"nested lists":              {"namespaces:\n" + strings.Repeat("- ", 5000) + "x\n", "line 2 has more than 200 of the marks"},
+		"lists of lists":            {"namespaces:\n" + strings.Repeat("- ", 150) + "x\n", "nested more than 100 deep"},
+		"many lines":                {strings.Repeat("<<:\n- \n", 100_000), "more than 50000 lines"},
+		"many documents":            {"a: 1\n" + strings.Repeat("--- 1\n", 5000), "begin with --- or ..."},
 		"an anchor that has itself": {"a: &a [*a, *a]\nnamespaces: {orders: {}}\n", "no such setting"},
 	} {
 		path := filepath.Join(t.TempDir(), "firn.yaml")
@@ -44,6 +47,17 @@ func TestAConfigurationCannotTakeTheMemory(t *testing.T) {
 		}
 		if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 100 {
 			t.Errorf("%s: took %d MB", name, mb)
+		}
+	}
+	for _, mark := range []string{"- ", "? ", "a: ", "&a ", "*a ", "! ", "!t ", "<<: ", "? - ", "&a: ", "-\t", ": ", "\"a\": "} {
+		for _, before := range []string{"", "anonymous: ", "anonymous:\n  ", "{", "x: ["} {
+			var from, to runtime.MemStats
+			runtime.ReadMemStats(&from)
+			_, err := settings.Parse("firn.yaml", []byte(before+strings.Repeat(mark, 300_000)+"a\n"))
+			runtime.ReadMemStats(&to)
+			if mb := (to.TotalAlloc - from.TotalAlloc) >> 20; err == nil || mb > 5 {
+				t.Errorf("%q after %q: took %d MB, %.300v", mark, before, mb, err)
+			}
 		}
 	}
 	if _, err := settings.Parse("firn.yaml", []byte("namespaces: {orders: &o {layout: firn}, users: *o}\n")); err != nil {
