@@ -58,6 +58,9 @@ func OfFields(n int) *Failure {
 	return New(http.StatusRequestHeaderFieldsTooLarge, "bad_request", "the request has %d header fields, at most %d are allowed", n, maxFields)
 }
 
+// Mismatch is the code of requests that fail because the store has something else under a name than the configuration says.
+const Mismatch = "store_mismatch"
+
 // retry is when to retry if a server cannot issue ids now.
 const retry = time.Second
 
@@ -70,7 +73,7 @@ func Of(err error) *Failure {
 	}
 	status, code := classify(err)
 	f = &Failure{Status: status, Code: code, Message: Public(err), cause: err}
-	if status == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable && code != Mismatch {
 		f.Retry = retry
 	}
 	return f
@@ -95,9 +98,9 @@ func classify(err error) (status int, code string) {
 		return http.StatusServiceUnavailable, "timed_out"
 	case errors.Is(err, context.Canceled):
 		return statusGone, "canceled"
-	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken):
-		// The store's content is wrong; the request is not to blame. So this comes before ErrSyntax and ErrRange.
-		return http.StatusInternalServerError, "internal"
+	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, segment.ErrStripe):
+		// The store and the configuration differ; the request is not to blame. So this comes before ErrSyntax and ErrRange.
+		return http.StatusServiceUnavailable, Mismatch
 	case errors.Is(err, firn.ErrTimeExhausted):
 		return http.StatusServiceUnavailable, "time_exhausted"
 	case errors.Is(err, firn.ErrClosed):

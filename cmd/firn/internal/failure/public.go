@@ -3,6 +3,7 @@ package failure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Public returns the text of an error without keys, addresses and users from a store or its client. It
+// Public returns the text of an error without keys, addresses and users from a store or its client, and without fingerprints of keys. It
 // builds the text from the parts of err: it replaces each [store.CallError] by its kind of failure, and
 // every error whose type is neither Firn's nor a text-only type of the standard library by a fixed text.
 func Public(err error) string {
@@ -19,6 +20,10 @@ func Public(err error) string {
 		return kindOf(e)
 	case *store.TextError:
 		return Public(e.Err)
+	case *store.TakenError:
+		if strings.HasPrefix(e.What, "key ") { // both values are fingerprints of a veil's keys
+			return fmt.Sprintf("the counter %q has another %s, and ids could repeat: use another name, or the key of those who use it", e.Counter, e.What)
+		}
 	case interface{ Public() error }: // says which part of it is for clients
 		return Public(e.Public())
 	}

@@ -15,7 +15,7 @@ const (
 	maxInternal = 20
 )
 
-// internalErrors logs errors that are faults of Firn, or of what is in the store. Their clients only learn that the log
+// internalErrors logs errors that are faults of Firn, of what is in the store, or of the configuration. Their clients only learn that the log
 // has the details.
 type internalErrors struct {
 	to    *slog.Logger
@@ -39,6 +39,10 @@ func (e *internalErrors) log(namespace string, p Protocol, f *failure.Failure) {
 		return
 	}
 	e.logged[text] = true
-	e.to.Error("internal error", "protocol", p.String(), "namespace", namespace, "error", f, "omitted", e.omitted)
+	says := "internal error"
+	if f.Code == failure.Mismatch {
+		says = "the store has something else under this name than the configuration says"
+	}
+	e.to.Error(says, "protocol", p.String(), "namespace", namespace, "error", f, "omitted", e.omitted)
 	e.omitted = 0
 }

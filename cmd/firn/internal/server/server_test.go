@@ -264,7 +264,7 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 	}
 }
 
-func TestForeignContentInTheStoreIsAServerError(t *testing.T) {
+func TestForeignContentInTheStoreIsAMismatch(t *testing.T) {
 	mem := memstore.New(nil)
 	for key, value := range map[string]string{
 		"firn/other/pool": `{"layout":"41/0/10/12","open":true}`, "firn/other/slot/0/0007": `{"fence":"9223372036854775807","owner":"x"}`,
@@ -280,7 +280,7 @@ func TestForeignContentInTheStoreIsAServerError(t *testing.T) {
 	h := httptest.NewServer(s.Handler())
 	defer h.Close()
 	status, body, _ := ask(t, h, "GET", "/v1/pools/other/workers", "")
-	if status != 500 || !strings.Contains(body, `"internal"`) || !strings.Contains(body, "firn/other/slot/0/0007") {
+	if status != 503 || !strings.Contains(body, `"store_mismatch"`) || !strings.Contains(body, "firn/other/slot/0/0007") {
 		t.Errorf("%d %s", status, body)
 	}
 	if err := s.Close(); err != nil {
