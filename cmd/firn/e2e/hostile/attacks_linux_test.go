@@ -25,6 +25,9 @@ const declared = "store: 'memory:'\nnamespaces: {orders: {}, users: {kind: segme
 // open is one whose namespaces are made on first use.
 const open = "store: 'memory:'\nanonymous: ['*']\nanonymous_metrics: true\n"
 
+// scarce is one whose ids all callers want are few: 25,600 in a second.
+const scarce = "store: 'memory:'\nnamespaces: {orders: {layout: sonyflake}}\nanonymous: ['*']\nanonymous_metrics: true\n"
+
 // An attack takes what all callers share, for itself, from one address.
 type attack struct {
 	name, config string
@@ -66,6 +69,13 @@ var attacks = slices.Concat(headAttacks, framedAttacks(overHTTP), framedAttacks(
 	}},
 	{"HTTP requests without a pause", declared, func(ctx context.Context, v *target) {
 		v.flood(ctx, v.http, 500, "GET /v1/ids/uid?count=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	}},
+	{"more ids than a layout makes", scarce, func(ctx context.Context, v *target) {
+		var group sync.WaitGroup
+		group.Go(func() { v.flood(ctx, v.http, 10, "GET /v1/ids/orders?count=100000 HTTP/1.1\r\nHost: x\r\n\r\n") })
+		group.Go(func() { v.flood(ctx, v.http, 10, "GET /v1/ids/orders?count=1000 HTTP/1.1\r\nHost: x\r\n\r\n") })
+		group.Go(func() { v.flood(ctx, v.resp, 10, "FIRN.NEXT orders COUNT 1000\r\n") })
+		group.Wait()
 	}},
 	{"metrics without a pause", declared, func(ctx context.Context, v *target) {
 		v.flood(ctx, v.http, 500, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -33,6 +33,7 @@ type pool struct {
 	log      *slog.Logger
 
 	lease  atomic.Pointer[lease.Lease] // nil until it is joined
+	queue  *queue                      // of requests that wait for ids
 	mend   mending                     // takes an id while a clock is back, and with it another worker
 	cancel context.CancelFunc          // ends joining
 	ended  chan struct{}               // closed when joining has ended
@@ -79,10 +80,14 @@ type leased struct{ pool *pool }
 
 func (l leased) fill(ctx context.Context, ids []firn.ID) error {
 	held, err := l.pool.held()
-	if err == nil {
-		_, err = held.Fill(ctx, ids)
+	if err != nil {
+		return err
 	}
-	return err
+	return l.pool.queue.take(ctx, len(ids), func(ctx context.Context, n int) (int, error) {
+		filled, err := held.Fill(ctx, ids[:n])
+		ids = ids[filled:]
+		return filled, err
+	})
 }
 
 func (l leased) state(s *State)            { l.pool.show(s) }
@@ -160,6 +165,7 @@ func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool 
 		layout: cmp.Or(cfg.Generator.Layout, firn.DefaultLayout()), clock: cfg.Generator.Clock, log: s.log,
 		cancel: cancel, ended: make(chan struct{}),
 	}
+	p.queue = newQueue(p.layout)
 	cfg.Store, cfg.Log = s.store, s.log
 	go func() {
 		defer close(p.ended)
@@ -236,17 +242,20 @@ func (l leased) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn
 	if err != nil {
 		return to, err
 	}
-	for n > 0 {
-		run, err := held.Generator().Take(ctx, n)
-		if err != nil {
-			return to, err
+	err = l.pool.queue.take(ctx, n, func(ctx context.Context, n int) (taken int, err error) {
+		for taken < n {
+			run, err := held.Generator().Take(ctx, n-taken)
+			if err != nil {
+				return taken, err
+			}
+			for s := range run.Stretches() {
+				to = join(to, s)
+			}
+			taken += run.Len()
 		}
-		for s := range run.Stretches() {
-			to = join(to, s)
-		}
-		n -= run.Len()
-	}
-	return to, nil
+		return taken, nil
+	})
+	return to, err
 }
 
 // LeaseState is the state of the pool's worker.

@@ -23,8 +23,9 @@ type conn struct {
 	since  time.Time
 	err    error // why it ends
 
-	peer  *share.Client // has the shares of the client's address
-	place place         // in the limit of connections
+	peer  *share.Client   // has the shares of the client's address
+	ctx   context.Context // of requests: the server's, with peer
+	place place           // in the limit of connections
 
 	*scratch        // nil while there is no input
 	left     []byte // the begin of an unfinished command, while scratch is nil
@@ -79,6 +80,7 @@ func placeOf(c net.Conn) place {
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, net: nc, fd: noFD, id: s.lastID.Add(1), since: time.Now(), place: placeOf(nc)}
 	c.peer = s.cfg.Service.Shares().Client(nc.RemoteAddr().String())
+	c.ctx = share.With(s.ctx, c.peer)
 	c.version = resp.V2
 	return c
 }

@@ -12,7 +12,7 @@ func (c *conn) incr(args [][]byte) { c.increment(args[1], 1) }
 
 // increment answers INCR, times in a row, at most the limit of a batch.
 func (c *conn) increment(name []byte, times int) {
-	err := c.server.front.IssueEach(c.server.ctx, c.caller, c.namespace(name), times, &c.batch)
+	err := c.server.front.IssueEach(c.ctx, c.caller, c.namespace(name), times, &c.batch)
 	for _, id := range c.batch.IDs {
 		c.out = resp.AppendInt(c.out, int64(id))
 	}
@@ -51,7 +51,7 @@ func (c *conn) incrBy(args [][]byte) {
 		c.refuse(unsupported(args, c.server.table.refusals["get"]))
 		return
 	}
-	if _, err := c.server.front.Issue(c.server.ctx, c.caller, issuing.Ask{Namespace: c.namespace(args[1]), Count: int(count)}, &c.row); err != nil {
+	if _, err := c.server.front.Issue(c.ctx, c.caller, issuing.Ask{Namespace: c.namespace(args[1]), Count: int(count)}, &c.row); err != nil {
 		c.failedFor(args[1], err)
 		return
 	}
@@ -72,7 +72,7 @@ func (c *conn) next(args [][]byte) {
 			return
 		}
 	}
-	if _, err := c.server.front.Issue(c.server.ctx, c.caller, issuing.Ask{Namespace: c.namespace(args[1]), Count: int(count)}, &c.batch); err != nil {
+	if _, err := c.server.front.Issue(c.ctx, c.caller, issuing.Ask{Namespace: c.namespace(args[1]), Count: int(count)}, &c.batch); err != nil {
 		c.failedFor(args[1], err)
 		return
 	}

@@ -124,10 +124,10 @@ func (c *conn) idsForGenerator(keys, _ [][]byte) {
 // rangeOf takes consecutive ids of a namespace, only one if it has no ranges of them.
 func (c *conn) rangeOf(ns *issuing.Namespace, name string) (first, count int64, err error) {
 	if ns.Lacks(settings.Row) == "" {
-		taken, err := c.server.front.Range(c.server.ctx, c.caller, name)
+		taken, err := c.server.front.Range(c.ctx, c.caller, name)
 		return int64(taken.First), taken.Count, err
 	}
-	if err := c.server.front.IssueEach(c.server.ctx, c.caller, name, 1, &c.batch); err != nil {
+	if err := c.server.front.IssueEach(c.ctx, c.caller, name, 1, &c.batch); err != nil {
 		return 0, 0, err
 	}
 	return int64(c.batch.IDs[0]), 1, nil

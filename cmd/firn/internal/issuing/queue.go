@@ -1,0 +1,130 @@
+package issuing
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
+)
+
+// A queue shares the ids that a generator makes in a second among addresses. Requests that find none take slices in turn:
+// one address after the other, and of one address one request after the other. So an address that asks for more ids than
+// there are delays another address by a slice, however many requests it makes. While any request is in the queue, all go
+// through it. A request that finds its ids without it pays for one reading of a number that rarely changes.
+type queue struct {
+	slice  int          // ids of a turn
+	inside atomic.Int64 // requests
+
+	mu    sync.Mutex // guards all below; not held while waiting
+	taken bool       // a request has the turn
+	next  []*line    // the lines of lines, in the order of their turns
+	lines map[*share.Client]*line
+}
+
+// A line has the requests of an address that wait for their turn.
+type line struct {
+	of    *share.Client
+	waits []chan struct{} // closed when the turn comes
+}
+
+// newQueue returns a queue whose slices have the ids of a millisecond.
+func newQueue(l firn.Layout) *queue {
+	ids := float64(l.MaxSequence()+1) * 1e6 / float64(l.Unit())
+	return &queue{slice: int(min(max(ids, 1), maxRange)), lines: map[*share.Client]*line{}}
+}
+
+// take calls take until it has taken n ids. An error of take comes with the number of ids that it has taken nevertheless.
+func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, n int) (int, error)) error {
+	if q.inside.Load() == 0 {
+		got, err := take(ended, n) // what there is without waiting
+		if err == nil || !errors.Is(err, context.Canceled) {
+			return err
+		}
+		n -= got
+	}
+	q.inside.Add(1)
+	defer q.inside.Add(-1)
+	for client := share.In(ctx); n > 0; {
+		got, err := q.turn(ctx, client, min(n, q.slice), take)
+		if err != nil {
+			return err
+		}
+		n -= got
+	}
+	return nil
+}
+
+// turn waits for a request's turn and takes a slice.
+func (q *queue) turn(ctx context.Context, client *share.Client, n int, take func(ctx context.Context, n int) (int, error)) (int, error) {
+	if came := q.enter(client); came != nil {
+		select {
+		case <-came:
+		case <-ctx.Done():
+			q.leave(client, came)
+			return 0, context.Cause(ctx)
+		}
+	}
+	defer q.pass() // also if take panics, since others wait
+	return take(ctx, n)
+}
+
+// enter gives a request the turn and returns nil, or lets it wait until the channel is closed.
+func (q *queue) enter(client *share.Client) (came chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.taken {
+		q.taken = true
+		return nil
+	}
+	l := q.lines[client]
+	if l == nil {
+		l = &line{of: client}
+		q.lines[client], q.next = l, append(q.next, l)
+	}
+	came = make(chan struct{})
+	l.waits = append(l.waits, came)
+	return came
+}
+
+// leave ends the wait of a request that no longer needs its turn, which may have come meanwhile.
+func (q *queue) leave(client *share.Client, came chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[client]
+	if l == nil || !slices.Contains(l.waits, came) {
+		q.passLocked()
+		return
+	}
+	l.waits = slices.DeleteFunc(l.waits, func(c chan struct{}) bool { return c == came })
+	if len(l.waits) == 0 {
+		delete(q.lines, client)
+		q.next = slices.DeleteFunc(q.next, func(other *line) bool { return other == l })
+	}
+}
+
+// pass gives the turn to the first request of the next address.
+func (q *queue) pass() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.passLocked()
+}
+
+func (q *queue) passLocked() {
+	if len(q.next) == 0 {
+		q.taken = false
+		return
+	}
+	l := q.next[0]
+	q.next = q.next[1:]
+	close(l.waits[0])
+	l.waits = l.waits[1:]
+	if len(l.waits) == 0 {
+		delete(q.lines, l.of)
+		return
+	}
+	q.next = append(q.next, l)
+}
