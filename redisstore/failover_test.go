@@ -279,6 +279,49 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	confirmed(t, s, "lowered")
 }
 
+// A former primary that was never a replica, and wins its slots back, has its former run and replication ids.
+func TestTheLifeOfAClusterChangesWithTheEpochOfItsServer(t *testing.T) {
+	t.Parallel()
+	addrs, _ := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	first := confirmed(t, s, "first")
+	if again := confirmed(t, open(t, "redis://"+addrs[1]+"?cluster=true"), "another handle"); again != first {
+		t.Errorf("%q, then %q", first, again)
+	}
+	owner := raw(t, addrs[0])
+	for raised := ""; !contains(raised, "BUMPED"); { // STILL: it has the greatest epoch already
+		for _, c := range []*redis.Client{raw(t, addrs[1]), owner} {
+			raised = c.Do(context.Background(), "cluster", "bumpepoch").String()
+		}
+		agreed(t, 2, addrs[:]...)
+	}
+	if then := confirmed(t, s, "of another epoch"); then == first {
+		t.Errorf("%q as before", then)
+	}
+}
+
+// A store checks the policy when it is opened, and a slot may move later.
+func TestASetThatMovesToAServerThatEvictsIsNotWritten(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs, _ := cluster(t)
+	s := open(t, "redis://"+addrs[0]+"?cluster=true")
+	confirmed(t, s, "before")
+	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
+	if err := other.ConfigSet(ctx, "maxmemory-policy", "allkeys-lru").Err(); err != nil {
+		t.Fatal(err)
+	}
+	const whole = 5
+	migrate(t, owner, other, whole)
+	for range 2 {
+		unconfirmed(t, s, "after it was moved", "allkeys-lru", "noeviction")
+	}
+	if err := other.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err(); err != nil {
+		t.Fatal(err)
+	}
+	confirmed(t, s, "on a server that keeps it")
+}
+
 func TestWhileServersOfAClusterSendToEachOtherNothingIsRefusedForGood(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -10,8 +10,10 @@ import "github.com/redis/go-redis/v9"
 //
 //	{the record of the replicas that must have it, synchronizations, commands, addresses, replication id, life of the store}
 //
-// The process, its history and the last lowering name the life: no two primaries have the same
-// replication id, as a promoted process begins another history.
+// The process, its history, the last lowering, and in a cluster the configuration epoch of the server
+// name the life. No two primaries have the same replication id, as a promoted process begins another
+// history. But a former primary of a cluster that wins its slots back was never a replica: only its epoch
+// has changed.
 //
 // The record of the replicas is the member "\treplicas N SINCE [AT]": the greatest number of replicas ever
 // attached at one time, when an operator last lowered it, in microseconds, or 0, and for an N of 0 the
@@ -102,11 +104,14 @@ end
 if redis.call('ZCOUNT', KEYS[1], '-inf', '(0') + redis.call('ZCOUNT', KEYS[1], '(0', '+inf') > 0 then
   return redis.error_reply('SCORE a member has a score that is not 0')
 end
+local epoch = ''
 if ARGV[4] ~= 'single' then
-  local open = '[' .. redis.call('CLUSTER', 'KEYSLOT', KEYS[1]) .. '->-'
-  if string.find(redis.call('CLUSTER', 'NODES'), open, 1, true) then
+  local nodes = redis.call('CLUSTER', 'NODES')
+  if string.find(nodes, '[' .. redis.call('CLUSTER', 'KEYSLOT', KEYS[1]) .. '->-', 1, true) then
     return redis.error_reply('MOVING the slot')
   end
+  local _, self = string.find(nodes, 'myself', 1, true)
+  epoch = '/' .. string.match(nodes, '^%S* %S+ %d+ %d+ (%d+)', self + 1) -- its primary, when it pinged and ponged
 end
 if ARGV[4] == 'cluster' and not redis.call('ZRANGEBYLEX', KEYS[1], '-', '+', 'LIMIT', 0, 1)[1] then
   return redis.error_reply('EMPTY there is no set')
@@ -129,7 +134,7 @@ local function done(wrote)
     redis.call('ZADD', KEYS[1], 0, '')
     redis.call('ZREM', KEYS[1], '')
   end
-  local life = run .. '/' .. id
+  local life = run .. '/' .. id .. epoch
   if since > 0 then life = life .. string.format('/%.0f', since) end
   return {n, since, at, syncs, commands, addresses, id, life}
 end

@@ -58,6 +58,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	latest record // the latest that this handle has seen
+	kept   string // the life whose server was seen not to evict, see keeps
 }
 
 // New returns a store over client, which Close closes. It writes nothing. The error is [store.ErrRefused]

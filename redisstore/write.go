@@ -101,7 +101,9 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		case x.after.primary == 0:
 			err = errors.New("the server has become a replica")
 		case enough && (before || need <= min(x.addresses, x.after.addresses)):
-			return x.life, nil
+			if err = s.keeps(ctx, conn, x.life); err == nil {
+				return x.life, nil
+			}
 		case x.acknowledged < all && (asked >= all || !again):
 			err = fmt.Errorf("%d of %d replicas have it after %v: start the missing ones, lower the number with firn store replicas, or wait for fewer with ?replicas=N",
 				x.acknowledged, all, s.cfg.ConfirmTimeout)
@@ -122,6 +124,28 @@ func (s *Store) writeTo(ctx context.Context, node *redis.Client, script *redis.S
 		}
 		asked = all
 	}
+}
+
+// keeps returns an error if the server may evict the set. It asks once in each life: a failover, or the
+// move of a slot, leads to a server with settings of its own.
+func (s *Store) keeps(ctx context.Context, conn *redis.Conn, life string) error {
+	s.mu.Lock()
+	known := s.kept == life
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	text, err := conn.Info(ctx, "memory").Result()
+	if err != nil {
+		return err
+	}
+	if f := s.evicts(parseInfo(text), redis.NewDurationResult(-1, nil)); f.Verdict == store.Bad {
+		return fmt.Errorf("%s: %s", f.Says, f.Advice)
+	}
+	s.mu.Lock()
+	s.kept = life
+	s.mu.Unlock()
+	return nil
 }
 
 // wanted returns how many of all replicas must have a write.
