@@ -32,6 +32,7 @@ type Dialect struct {
 	// reads reports whether the server takes no writes, after a statement that found nothing: reads find nothing there,
 	// and MySQL's on an unfit session neither. Nil: reads find what there is.
 	reads    func(ctx context.Context, s *Store, conn *sql.Conn) (bool, error)
+	cluster  string // queries a cluster's view of a write
 	revision string // suffix of the column's type, in a database that truncates values that do not fit
 	ask      func(driverConn any) Session
 	examine  func(ctx context.Context, conn *sql.Conn) (examination, error)
@@ -89,7 +90,7 @@ func (d Dialect) in(schema string) Dialect {
 	if schema == "" {
 		return d
 	}
-	for _, statement := range []*string{&d.create, &d.probe, &d.get, &d.insert, &d.update, &d.list} {
+	for _, statement := range []*string{&d.create, &d.probe, &d.get, &d.insert, &d.update, &d.list, &d.cluster} {
 		*statement = strings.ReplaceAll(*statement, Table, schema+"."+Table)
 	}
 	return d

@@ -33,10 +33,11 @@ var mysqlDialect = Dialect{
 		err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&name) }, "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`')")
 		return name.String, err
 	},
-	swap: swapMySQL,
+	swap:    swapMySQL,
+	cluster: mysqlCluster,
 	vet: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, string, error) {
 		seen, err := vetMySQL(ctx, s, conn)
-		return seen.micros, seen.life, err
+		return seen.micros, serverOf(seen.life), err
 	},
 	reads: func(ctx context.Context, s *Store, conn *sql.Conn) (bool, error) {
 		seen, err := vetMySQL(ctx, s, conn)
@@ -76,7 +77,7 @@ var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_
 // table, its database or everything, and the engine.
 var mysqlFacts = []string{
 	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'sync_binlog',
-		'log_bin', 'read_only', 'tx_read_only', 'transaction_read_only', 'version', 'rpl_semi_sync_slave_enabled', 'wsrep_provider_options', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
+		'log_bin', 'read_only', 'tx_read_only', 'transaction_read_only', 'version', 'rpl_semi_sync_slave_enabled', 'wsrep_provider_options', 'wsrep_start_position', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
 		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
 	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_status', 'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status',
 		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`,
@@ -110,6 +111,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		readOnly: is["read_only"] == "ON" || is["tx_read_only"] == "ON" || is["transaction_read_only"] == "ON",
 		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // only MariaDB shows this to every account
 		splits:   strings.Contains(galera, "pc.ignore_sb = true") || strings.Contains(galera, "pc.ignore_quorum = true"),
+		forgets:  strings.Contains(galera, "pc.recovery = true") && strings.HasSuffix(is["wsrep_start_position"], ":-1"),
 		replicas: mysqlReplicas(is),
 	}
 	if is["log_bin"] == "ON" {

@@ -2,8 +2,11 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,20 +44,22 @@ const (
 	// writes; and others run statements under their own settings. Only builds with Galera know them.
 	mysqlGalera    = `galera `
 	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M! AND 'STATEMENT' NOT IN (@@binlog_format, @@wsrep_forced_binlog_format) */ /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
-	mysqlAlone     = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE`
+	// The second column lists the members whose data belongs to the life that the third one names.
+	mysqlCluster = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE, COALESCE(v, ''), COALESCE(rev, 0)
+		FROM (SELECT 1) AS one LEFT JOIN ` + Table + ` ON k = '` + membersKey + `'`
 
 	// The life of a server is its identity and its start time: two containers may share a name and a
 	// number, and start in one second, but each has its own hardware address, which ends a UUID of
 	// MariaDB. Before it is a number that MariaDB makes of the milliseconds since the machine's boot when it
 	// starts: a machine without a clock of its own may show the same second at each boot. Uptime counts to
 	// the moment that UNIX_TIMESTAMP() returns, so their difference is the same for all sessions, even after
-	// the clock was set. The members of a Galera cluster share one life: a write that one acknowledged, all
-	// have. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time is in UTC: a local
+	// the clock was set. This is what a write in a Galera cluster
+	// is guarded by, too; but the members share one life, see lifeOfCluster. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time is in UTC: a local
 	// hour repeats when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
-			CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster)
-			ELSE CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 17), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END END,
+			CONCAT(CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster, ' ') ELSE '' END,
+				CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 17), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime)) END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
 		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), COALESCE(acked, 0), CASE WHEN since <= 0 THEN -1 ELSE uptime - COALESCE(since, uptime) END, /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
@@ -97,14 +102,14 @@ type mysqlSession struct {
 	at     time.Time // of the query, by our clock
 	micros int64     // the server's clock
 	before string    // the life that the session knew already
-	life   string
-	semi   bool  // its server is configured to wait for a replica
-	waits  bool  // and it does wait: it gives up after a time-out
-	missed int64 // commits that no replica acknowledged
-	acked  int64 // groups of commits that a replica acknowledged
-	since  int64 // the second of the server's uptime in which it began to count; -1: the present one; always 0 in builds without that count
-	silent bool  // its latest write is not in the log; MySQL does not show this
-	reads  bool  // its server is read-only and refuses our writes
+	life   string    // of the server; a cluster's members have one each
+	semi   bool      // its server is configured to wait for a replica
+	waits  bool      // and it does wait: it gives up after a time-out
+	missed int64     // commits that no replica acknowledged
+	acked  int64     // groups of commits that a replica acknowledged
+	since  int64     // the second of the server's uptime in which it began to count; -1: the present one; always 0 in builds without that count
+	silent bool      // its latest write is not in the log; MySQL does not show this
+	reads  bool      // its server is read-only and refuses our writes
 }
 
 // vetMySQL checks a session, and admits writes if it is fit.
@@ -161,13 +166,14 @@ func swapMySQL(ctx context.Context, s *Store, conn *sql.Conn, statement string, 
 	if seen.semi || time.Since(seen.at) > semiLasts {
 		err = acknowledged(ctx, s, conn, seen)
 	}
-	if err == nil && strings.HasPrefix(seen.life, mysqlGalera) {
-		err = replicated(ctx, conn)
+	life = seen.life
+	if err == nil && strings.HasPrefix(life, mysqlGalera) {
+		life, err = s.lifeOfCluster(ctx, conn, life)
 	}
 	if err == nil && statement == s.dialect.insert {
 		err = s.single(ctx, conn, args[0])
 	}
-	return seen.life, err
+	return life, err
 }
 
 // single checks that a new key exists exactly once. If a table is partitioned by another column, its
@@ -201,15 +207,63 @@ func acknowledged(ctx context.Context, s *Store, conn *sql.Conn, before mysqlSes
 	return nil
 }
 
-// replicated checks whether the other members of a Galera cluster have a write. A member sends what it
-// would log, and its settings may leave out a database even if it keeps no log.
-func replicated(ctx context.Context, conn *sql.Conn) error {
-	var alone bool
-	if err := conn.QueryRowContext(ctx, mysqlAlone).Scan(&alone); err != nil {
-		return unconfirmed("whether the cluster has it could not be asked: %s", err.Error())
+// membersKey is no key that a caller may have.
+const membersKey = "\tmembers"
+
+// maxMembers bounds how many members of a cluster share a life. One that is not among the latest begins
+// another life.
+const maxMembers = 32
+
+// lifeOfCluster checks whether the other members of a Galera cluster have a write, and returns the life of
+// the cluster. A member sends what it would log, and its settings may leave out a database even if it keeps
+// no log.
+//
+// A cluster's own id comes back with a copy of its data, and stays when all members have stopped and one
+// with older data begins the cluster again. But then no member has run since. So a register lists the
+// members by their starts, and its revision names the life: a member that is not in the list adds itself,
+// and so begins another life. That also happens when a member joins a cluster that runs: nothing that a
+// session sees tells the two apart.
+func (s *Store) lifeOfCluster(ctx context.Context, conn *sql.Conn, member string) (string, error) {
+	for range undoneTries {
+		var alone bool
+		var list string
+		var revision store.Revision
+		if err := conn.QueryRowContext(ctx, s.dialect.cluster).Scan(&alone, &list, &revision); err != nil {
+			return "", unconfirmed("whether the cluster has it could not be asked: %s", err.Error())
+		}
+		if alone {
+			return "", unconfirmed("no other member of the cluster has it: have binlog_do_db and binlog_ignore_db let the database through")
+		}
+		members := strings.Fields(list)
+		if slices.Contains(members, digest(member)) {
+			return mysqlGalera + backend.Digits(revision), nil
+		}
+		members = append(members[max(0, len(members)-maxMembers+1):], digest(member))
+		if _, err := backend.Write("members", []byte(strings.Join(members, " ")), func(e store.Entry) (string, error) {
+			statement, args := s.dialect.insert, []any{membersKey, e.Value, e.Revision}
+			if revision != 0 {
+				statement, args = s.dialect.update, []any{e.Value, e.Revision, membersKey, revision}
+			}
+			_, err := exec(ctx, conn, statement+mysqlReplicate, append(args, member)...)
+			return "", err
+		}); err != nil {
+			return "", unconfirmed("that this member of the cluster was started could not be noted: %s", err.Error())
+		}
 	}
-	if alone {
-		return unconfirmed("no other member of the cluster has it: have binlog_do_db and binlog_ignore_db let the database through")
+	return "", unconfirmed("many members of the cluster were started at the same time")
+}
+
+// digest returns text without spaces for the server of a session.
+func digest(life string) string {
+	sum := sha256.Sum256([]byte(life))
+	return hex.EncodeToString(sum[:12])
+}
+
+// serverOf returns the name of a store: the members of a cluster are one.
+func serverOf(life string) string {
+	if of, ok := strings.CutPrefix(life, mysqlGalera); ok {
+		of, _, _ = strings.Cut(of, " ")
+		return mysqlGalera + of
 	}
-	return nil
+	return life
 }

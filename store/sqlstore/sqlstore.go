@@ -171,7 +171,7 @@ func after(prefix string) string {
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	return call(ctx, s, "list", prefix, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
-		list, err := s.registers(ctx, conn, s.dialect.list, prefix, after(prefix))
+		list, err := s.registers(ctx, conn, s.dialect.list, cmp.Or(prefix, " "), after(prefix))                    // the store's own key begins with a tab
 		return slices.DeleteFunc(list, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) }), err // if the collation is laxer
 	})
 }

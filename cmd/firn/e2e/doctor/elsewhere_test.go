@@ -10,6 +10,7 @@ var elsewhere = map[string]string{
 	"ALTER INSTANCE ENABLE INNODB REDO_LOG": needsMySQL,
 	"grant PROCESS to have them counted":    needsMySQL,
 	"pc.ignore_sb = true":                   "not printed: it is looked for in what Galera says",
+	"pc.recovery = true":                    "not printed: it is looked for in what Galera says",
 	"pc.ignore_quorum = true":               "not printed: it is looked for in what Galera says",
 	"update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last": "by hand, with MariaDB 10.11.5",
 

@@ -92,6 +92,7 @@ func init() {
 			_, err := db.Exec("CREATE DATABASE IF NOT EXISTS shop")
 			return err == nil
 		})
+		d.finds("doubtful", "role", "without its recovered position", "--store", "mysql://root:@"+server.Addr()+"/shop")
 		d.mariadb(server, "SET GLOBAL wsrep_provider_options = 'pc.ignore_sb=true'")
 		d.finds("bad", "role", "its cluster goes on as two stores", "--store", "mysql://root:@"+server.Addr()+"/shop")
 	}

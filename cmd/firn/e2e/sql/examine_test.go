@@ -185,11 +185,14 @@ func TestAClusterThatContinuesWhenItIsSplitIsBad(t *testing.T) {
 	t.Parallel()
 	e := galera(t)
 	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), ""))
-	looks(t, s, "role", store.Good, "a primary")
+	const without = "started without its recovered position"
+	looks(t, s, "role", store.Doubtful, without)
 	for _, setting := range []string{"pc.ignore_sb", "pc.ignore_quorum"} {
 		e.raw(t, "", "SET GLOBAL wsrep_provider_options = '"+setting+"=true'")
 		looks(t, s, "role", store.Bad, "two stores when it is split")
 		e.raw(t, "", "SET GLOBAL wsrep_provider_options = '"+setting+"=false'")
 	}
-	looks(t, s, "role", store.Good, "a primary")
+	looks(t, s, "role", store.Doubtful, without)
+	e = galera(t, "--wsrep-start-position=6a1b3c1e-e978-11f1-ac1e-be68978a17af:7")
+	looks(t, e.mustOpen(t, e.source("root", e.fresh(t, "shop"), "")), "role", store.Good, "a primary")
 }

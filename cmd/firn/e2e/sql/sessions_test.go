@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -337,14 +338,41 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	t.Parallel()
 	e := galera(t)
 	name := e.fresh(t, "shop")
-	got, err := e.mustOpen(t, e.source("root", name, "")).CompareAndSwap(context.Background(), "k", 0, nil)
-	var id string
-	if err := e.connect(t, e.source("root", name, "")).
-		QueryRow("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'wsrep_cluster_state_uuid'").Scan(&id); err != nil {
+	life := func(key string) string {
+		t.Helper()
+		got, err := e.mustOpen(t, e.source("root", name, "")).CompareAndSwap(context.Background(), key, 0, nil)
+		if err != nil || !strings.HasPrefix(got.Life, "galera ") {
+			t.Fatalf("%s: life %q, %v", key, got.Life, err)
+		}
+		return got.Life
+	}
+	first := life("first")
+	if again := life("again"); again != first {
+		t.Errorf("life %q, then %q", first, again)
+	}
+	listed, err := e.mustOpen(t, e.source("root", name, "")).List(context.Background(), "")
+	if err != nil || len(listed) != 2 {
+		t.Errorf("%v, %v: the list of the members is no register of a caller", listed, err)
+	}
+	// Another member notes its start: its life is that of this one, too.
+	e.raw(t, name, `UPDATE firn_registers SET v = CONCAT(v, ' another'), rev = rev + 2 WHERE k = '\tmembers'`)
+	joined := life("joined")
+	if again := life("joined, again"); joined == first || again != joined {
+		t.Errorf("life %q, with another member %q, then %q", first, joined, again)
+	}
+
+	// It stops as a whole, and begins again with what it has, which may be a copy.
+	e.Kill()
+	if err := exec.Command("sed", "-i", "s/safe_to_bootstrap: 0/safe_to_bootstrap: 1/", e.Path("data/grastate.dat")).Run(); err != nil {
 		t.Fatal(err)
 	}
-	if err != nil || got.Life != "galera "+id {
-		t.Errorf("life %q, %v; want that of the cluster %s", got.Life, err, id)
+	e.Restart()
+	until(t, "the cluster to be ready", func() bool {
+		_, err := e.mustOpen(t, e.source("root", name, "")).Get(context.Background(), "first")
+		return err == nil
+	})
+	if restarted := life("restarted"); restarted == joined {
+		t.Errorf("life %q as before", restarted)
 	}
 
 	// A member that stops replicating is a separate store, also in sessions that began before.
