@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -18,10 +19,10 @@ const mode = 0o600
 type AuditFile struct {
 	path   string
 	failed func(error)
+	file   atomic.Pointer[os.File] // no lock: Reopen must not wait for a write to a mount that hangs
 
-	mu   sync.Mutex
-	file *os.File
-	lost bool // the last write failed and was reported
+	mu   sync.Mutex // held during a write
+	lost bool       // the last one failed and was reported
 }
 
 // OpenAuditFile opens a file for appending. It calls failed for the first of consecutive
@@ -59,10 +60,7 @@ func (f *AuditFile) Reopen() error {
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	f.mu.Lock()
-	old := f.file
-	f.file = file
-	f.mu.Unlock()
+	old := f.file.Swap(file)
 	if old != nil {
 		if err := old.Close(); err != nil {
 			return fmt.Errorf("audit: the file until now: %w", err)
@@ -75,7 +73,11 @@ func (f *AuditFile) Reopen() error {
 func (f *AuditFile) Write(record []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n, err := f.file.Write(record)
+	file := f.file.Load()
+	n, err := file.Write(record)
+	if errors.Is(err, os.ErrClosed) && f.file.Load() != file { // Reopen came between
+		n, err = f.file.Load().Write(record)
+	}
 	if err != nil && !f.lost {
 		f.failed(err)
 	}
@@ -85,9 +87,7 @@ func (f *AuditFile) Write(record []byte) (int, error) {
 
 // Close closes the file. It may be called again.
 func (f *AuditFile) Close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.file.Close(); !errors.Is(err, os.ErrClosed) {
+	if err := f.file.Load().Close(); !errors.Is(err, os.ErrClosed) {
 		return err
 	}
 	return nil

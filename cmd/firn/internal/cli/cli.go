@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/cmd/firn/internal/logqueue"
 )
 
 // The exit statuses.
@@ -61,6 +63,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if lines, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // of a server
+		stderr = lines
+		defer func() { _ = lines.Close() }() // there is no one left to tell
+	}
 	switch {
 	case err == nil:
 		return exitOK

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/logqueue"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
@@ -57,7 +58,8 @@ use and share one generator, which the flags configure.`,
   redis-cli -p 7071 INCR orders`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log, err := newLog(cmd, logFormat, flags.verbose)
+			talks := isTerminal(cmd.ErrOrStderr())
+			log, lines, err := newLog(cmd, logFormat, flags.verbose)
 			if err != nil {
 				return usage(err)
 			}
@@ -128,7 +130,7 @@ use and share one generator, which the flags configure.`,
 			}
 			defer stopTraces(ctx, traces, log)
 			err = server.Start(ctx, server.Config{
-				Settings: cfg, Base: base, Store: s, Log: log, Traces: traces, Version: currentVersion().Version, Linger: linger,
+				Settings: cfg, Base: base, Store: s, Log: log, LogLost: lines.Lost, Traces: traces, Version: currentVersion().Version, Linger: linger,
 			}, listeners, func(srv *server.Server) func() {
 				warn(ctx, s, log)
 				attrs := []any{"http", srv.Scheme() + "://" + listeners.HTTP.Addr().String()}
@@ -139,7 +141,7 @@ use and share one generator, which the flags configure.`,
 					attrs = append(attrs, "grpc", srv.GRPCScheme()+"://"+listeners.GRPC.Addr().String())
 				}
 				log.Info("serving", append(attrs, "store", storeurl.Redact(flags.store), "version", currentVersion().Version)...)
-				if configFile == "" && logFormat == "text" && isTerminal(cmd.ErrOrStderr()) {
+				if configFile == "" && logFormat == "text" && talks {
 					suggest(cmd.ErrOrStderr(), listeners)
 				}
 				return follow(ctx, srv, server.Watch{Config: configFile, Hangup: hangup}, log)
@@ -232,20 +234,25 @@ func warn(ctx context.Context, s store.Store, log *slog.Logger) {
 	}
 }
 
-// newLog returns the log on standard error.
-func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, error) {
+// newLog returns the log on standard error. From then on nothing waits for whoever reads that: all lines go through a
+// queue, which Main closes.
+func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, *logqueue.Queue, error) {
 	options := &slog.HandlerOptions{}
 	if verbose {
 		options.Level = slog.LevelDebug
 	}
+	var handler func(io.Writer) slog.Handler
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options)), nil
+		handler = func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, options) }
 	case "json":
-		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options)), nil
+		handler = func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, options) }
 	default:
-		return nil, fmt.Errorf("--log %q: text and json are allowed", format)
+		return nil, nil, fmt.Errorf("--log %q: text and json are allowed", format)
 	}
+	lines := logqueue.New(cmd.ErrOrStderr(), logqueue.Line(handler, "lines of this log were lost: they were not read in time"), nil)
+	cmd.Root().SetErr(lines)
+	return slog.New(handler(lines)), lines, nil
 }
 
 // An address is an address to listen on, and which setting it comes from.

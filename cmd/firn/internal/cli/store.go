@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,6 +20,7 @@ type storeFlags struct {
 	byDefault   bool // no store was named
 	makes       bool // the command creates the default store if it does not exist
 	flags       *pflag.FlagSet
+	stderr      func() io.Writer
 }
 
 func (f *storeFlags) add(cmd *cobra.Command) {
@@ -31,7 +32,7 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 
 // addStore is add for commands without a pool.
 func (f *storeFlags) addStore(cmd *cobra.Command, usage string) {
-	f.flags = cmd.Flags()
+	f.flags, f.stderr = cmd.Flags(), cmd.ErrOrStderr
 	f.flags.StringVar(&f.store, "store", "", usage)
 	if url, err := defaultStore(); err == nil {
 		f.flags.Lookup("store").DefValue = url // only for the help; open reports the error
@@ -69,12 +70,12 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 		return nil, err
 	}
 	if f.byDefault && f.makes && filestore.InContainer() {
-		fmt.Fprintf(os.Stderr, "firn: in a container, the default store %s is not shared, and other containers can issue the same ids: use one store for all with --store\n", f.store)
+		fmt.Fprintf(f.stderr(), "firn: in a container, the default store %s is not shared, and other containers can issue the same ids: use one store for all with --store\n", f.store)
 	}
 	s, err := storeurl.Open(ctx, f.store)
 	if f.byDefault && f.makes && errors.Is(err, store.ErrNotFound) {
 		// The folder may be there and not be mounted yet: then ids of counters repeat.
-		fmt.Fprintf(os.Stderr, "firn: creating the store %s: its counters begin at their start\n", f.store)
+		fmt.Fprintf(f.stderr(), "firn: creating the store %s: its counters begin at their start\n", f.store)
 		s, err = storeurl.Make(ctx, f.store)
 	}
 	switch {

@@ -52,6 +52,13 @@ func newMetrics(to *prometheus.Registry) *metrics {
 	return m
 }
 
+// lostRecords counts the records of a log that whatever reads it did not take in time.
+func lostRecords(of string, lost func() int64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "firn_log_records_lost_total", Help: "Records of a log that were not written.", ConstLabels: prometheus.Labels{"log": of},
+	}, func() float64 { return float64(lost()) })
+}
+
 const (
 	resultOK     = "ok"
 	resultFailed = "failed"

@@ -5,6 +5,8 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -21,6 +23,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/leafapi"
+	"github.com/firn-id/firn/cmd/firn/internal/logqueue"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
@@ -60,6 +63,7 @@ type Server struct {
 	log          *slog.Logger
 	audit        *access.Audit
 	auditFile    *access.AuditFile // nil: the audit log goes to the log
+	records      *logqueue.Queue   // of the audit file; nil without one
 	certificates *certificates     // nil without TLS
 	http         atomic.Pointer[http.Handler]
 	traces       *telemetry.Traces // nil: no tracing
@@ -81,6 +85,7 @@ type Config struct {
 	Base    lease.Config
 	Store   store.Store // remains the caller's
 	Log     *slog.Logger
+	LogLost func() int64      // how many records of Log were lost; nil: none are
 	Traces  *telemetry.Traces // nil: no tracing
 	Version string
 	// Linger is how long the server still answers after shutdown was requested. It is no
@@ -122,6 +127,10 @@ func prepare(c Config) (*Server, error) {
 		}
 		registry.MustRegister(s.metrics.tlsReloads, s.metrics.tlsSuccessful, s.metrics.notAfter)
 	}
+	if c.LogLost == nil {
+		c.LogLost = func() int64 { return 0 }
+	}
+	registry.MustRegister(lostRecords("stderr", c.LogLost))
 	records := log.With("log", "audit")
 	if cfg.Audit.File != "" {
 		var err error
@@ -129,7 +138,9 @@ func prepare(c Config) (*Server, error) {
 		if err != nil {
 			return nil, cfg.At(err, "audit", "file")
 		}
-		records = slog.New(slog.NewJSONHandler(s.auditFile, nil))
+		s.records = logqueue.New(s.auditFile, logqueue.Line(func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) }, "lost"), s.auditFile.Close)
+		records = slog.New(slog.NewJSONHandler(s.records, nil))
+		registry.MustRegister(lostRecords("audit", s.records.Lost))
 	}
 	s.audit = access.NewAudit(records, firn.SystemTime().Monotonic)
 	return s, nil
@@ -262,8 +273,11 @@ func (s *Server) Close() error {
 
 func (s *Server) closeAudit() error {
 	s.audit.Close()
-	if s.auditFile == nil {
+	if s.records == nil {
 		return nil
 	}
-	return s.auditFile.Close()
+	if err := s.records.Close(); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
 }
