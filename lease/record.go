@@ -126,6 +126,21 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	return p, err
 }
 
+// Pools returns the names of the pools in a store, sorted. It lists the whole store: it is for people.
+func Pools(ctx context.Context, s store.Store) ([]string, error) {
+	entries, err := s.List(ctx, "firn/")
+	if err != nil {
+		return nil, fmt.Errorf("lease: list pools: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, rest, _ := strings.Cut(strings.TrimPrefix(e.Key, "firn/"), "/"); rest == "pool" {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
 // readPool parses a pool's entries, in the order of their keys. Without a pool record it has no slots.
 func readPool(name string, entries []store.Entry) (Pool, error) {
 	p := Pool{Name: name}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/register"
 )
 
@@ -28,6 +30,23 @@ func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 	}
 	if p, err := readPool("p", entries[2:]); err != nil || p.revision != 0 || len(p.Slots) != 0 {
 		t.Errorf("without its record: %+v, %v", p, err)
+	}
+}
+
+func TestPoolsAreListed(t *testing.T) {
+	ctx := context.Background()
+	mem := memstore.New(nil)
+	for _, key := range []string{"firn/b/pool", "firn/b/slot/0/1", "firn/a/pool", "firn/pool", "firn/counter:x", "firn/c/pools", "other/d/pool"} {
+		must(mem.CompareAndSwap(ctx, key, 0, []byte("{}")))
+	}
+	if names, err := Pools(ctx, mem); err != nil || !slices.Equal(names, []string{"a", "b"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+	if err := mem.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Pools(ctx, mem); err == nil {
+		t.Error("of a closed store")
 	}
 }
 

@@ -144,9 +144,12 @@ command line overrides a configuration file, which overrides the environment.`,
 			return usage(fromEnvironment(cmd.Flags()))
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(flagError(err)) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd.Flags(), err)) })
 	root.SetHelpCommand(newHelp())
 	addCommands(root, args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		completeValues(root)
+	}
 	return root
 }
 

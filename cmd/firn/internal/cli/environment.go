@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -68,7 +69,14 @@ func variablesInError(flags *pflag.FlagSet, text string) (names []string) {
 }
 
 // flagError adds to the error about an unreadable flag what is allowed. It returns other errors unchanged.
-func flagError(err error) error {
+func flagError(flags *pflag.FlagSet, err error) error {
+	var missing *pflag.NotExistError
+	if errors.As(err, &missing) {
+		if near := nearFlags(flags, missing.GetSpecifiedName()); len(near) > 0 {
+			return fmt.Errorf("%w: did you mean %s?", err, list(near, "or"))
+		}
+		return err
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err
@@ -83,6 +91,20 @@ func flagError(err error) error {
 		assign = name + "="
 	}
 	return unreadable(f, name, assign, invalid.GetValue())
+}
+
+// nearFlags returns the flags whose names are near to a mistyped one.
+func nearFlags(flags *pflag.FlagSet, name string) (near []string) {
+	names := &cobra.Command{SuggestionsMinimumDistance: 2}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}}) // cobra compares names of commands
+		}
+	})
+	for _, s := range names.SuggestionsFor(name) {
+		near = append(near, "--"+s)
+	}
+	return near
 }
 
 // unreadable returns the error about a value that does not fit its flag. Assign is the beginning of the example, such

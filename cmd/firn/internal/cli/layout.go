@@ -56,8 +56,9 @@ func newLayout() *cobra.Command {
 		asJSON    bool
 	)
 	cmd := &cobra.Command{
-		Use:   "layout [LAYOUT]",
-		Short: "Show the limits of a layout, or list the presets",
+		Use:       "layout [LAYOUT]",
+		ValidArgs: presetNames(),
+		Short:     "Show the limits of a layout, or list the presets",
 		Long: `layout shows the limits of a layout: its first and last time, its workers, its ids
 per second. --at prints the smallest and the largest id of a moment, --at and --until
 those of a span, for queries by time. --formula prints how to decode ids in SQL or

@@ -197,6 +197,7 @@ is granted again after that. If the guarantee is wrong, ids are issued twice. Th
 of a returned worker stays.`,
 		Example: `  firn workers release 17 --store redis://127.0.0.1:6379/0
   firn workers release 1/98 --pool sites          # of datacenter 1`,
+		ValidArgsFunction: completeWorkers,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage(errors.New("name one worker, as in firn workers release 17"))

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+)
+
+// completeTimeout bounds what a completion of names in a store takes: someone waits with a finger on the key.
+const completeTimeout = 2 * time.Second
+
+// completeValues lets a shell complete the values of all flags of a command and its subcommands.
+func completeValues(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		_, has := cmd.GetFlagCompletionFunc(f.Name) // commands share some flags
+		if complete := completionOf(cmd, f); complete != nil && !has {
+			if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
+				panic(err) // the flag exists and is registered once
+			}
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		completeValues(sub)
+	}
+}
+
+// completionOf returns what completes the values of a flag; nil for names of files.
+func completionOf(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
+	none := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveNoFileComp)
+	switch f.Name {
+	case "config", "key-file", "keys", "token-file", "temp":
+		return nil
+	case "kind":
+		var names []string
+		for _, k := range settings.Kinds {
+			names = append(append(names, k.Name), slices.Sorted(maps.Keys(k.Variants))...)
+		}
+		return words(names...)
+	case "layout":
+		return words(presetNames()...)
+	case "format":
+		also := "readable"
+		if cmd.Name() == "verify" {
+			also = "binary"
+		}
+		return words(append(strings.Split(encodingHelp, ", "), also)...)
+	case "log":
+		return words("text", "json")
+	case "formula":
+		return words(languageNames()...)
+	case "rollback":
+		return words("refuse", "wait", "history", "ahead", "switch")
+	case "store":
+		return cobra.FixedCompletions([]string{"file:", "sqlite:", "redis://", "mysql://", "postgres://", "etcd://", "zookeeper://", "memory:"},
+			cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)
+	case "pool":
+		return completePools
+	}
+	if f.Value.Type() == "bool" {
+		return nil
+	}
+	if found := flagged(f.Name); len(found) > 0 {
+		if all := strings.Split(found[0].Allowed, ", "); len(all) > 1 && !slices.ContainsFunc(all, func(v string) bool { return strings.Contains(v, " ") }) {
+			return words(all...)
+		}
+	}
+	return none
+}
+
+func words(values ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+}
+
+func presetNames() (names []string) {
+	for _, p := range firn.Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// completePools completes the names of pools in the store of the command line.
+func completePools(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return completeFrom(cmd, func(ctx context.Context, s store.Store, _ string) ([]string, error) { return lease.Pools(ctx, s) })
+}
+
+// completeWorkers completes the workers of the pool of the command line that have been held.
+func completeWorkers(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completeFrom(cmd, func(ctx context.Context, s store.Store, pool string) (all []string, err error) {
+		p, err := issuing.ReadPool(ctx, s, pool)
+		for _, slot := range p.Slots {
+			name := fmt.Sprint(slot.Worker)
+			if slot.Datacenter != 0 {
+				name = fmt.Sprintf("%d/%d", slot.Datacenter, slot.Worker)
+			}
+			all = append(all, name+"\t"+slot.State)
+		}
+		return all, err
+	})
+}
+
+// completeFrom completes what ask finds in the store. An error is shown as a hint, where the shell can.
+func completeFrom(cmd *cobra.Command, ask func(ctx context.Context, s store.Store, pool string) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const only = cobra.ShellCompDirectiveNoFileComp
+	if err := fromEnvironment(cmd.Flags()); err != nil {
+		return cobra.AppendActiveHelp(nil, err.Error()), only
+	}
+	url, err := cmd.Flags().GetString("store")
+	if err == nil && url == "" {
+		url, err = defaultStore()
+	}
+	if err != nil {
+		return cobra.AppendActiveHelp(nil, err.Error()), only
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+	defer cancel()
+	s, err := storeurl.Open(ctx, url)
+	if err != nil {
+		return cobra.AppendActiveHelp(nil, err.Error()), only
+	}
+	pool, _ := cmd.Flags().GetString("pool") // a command that completes pools has it
+	names, err := ask(ctx, s, pool)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return cobra.AppendActiveHelp(nil, err.Error()), only
+	}
+	return names, only
+}
