@@ -36,7 +36,7 @@ func (f *veilFlags) cipher() (*veil.Cipher, error) {
 	if f.bits < 20 || f.bits > veil.DefaultBits {
 		return nil, usage(firn.NewRangeError("--bits", int64(f.bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript; fewer than 20 are too few to hide in"))
 	}
-	all, err := settings.ReadKeys(f.keyFile, keyVariable)
+	all, err := settings.ReadKeysOnce(f.keyFile, keyVariable)
 	if errors.Is(err, settings.ErrNoKey) {
 		return nil, usage(fmt.Errorf("no key: give --key-file FILE, or the keys in %s; a new one: echo \"1:$(openssl rand -hex 32)\" > order.key", keyVariable))
 	}

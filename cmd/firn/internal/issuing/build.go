@@ -21,6 +21,7 @@ type builder struct {
 	service *Service
 	old     *snapshot
 	made    *snapshot
+	ciphers map[string]*veil.Cipher // of the namespaces with a veil
 }
 
 func (b *builder) build(ctx context.Context, cfg settings.Config) error {
@@ -54,10 +55,7 @@ func (b *builder) onFirstUse(ctx context.Context) {
 
 func (b *builder) add(ctx context.Context, cfg settings.Config, name string) error {
 	set := cfg.Namespaces[name]
-	cipher, err := cipherOf(cfg, name)
-	if err != nil {
-		return err
-	}
+	cipher := b.ciphers[name]
 	var ciphers []*veil.Cipher
 	if was := b.old.namespaces[name]; was != nil && cipher != nil {
 		ciphers = was.ciphers
@@ -120,12 +118,21 @@ func cipherOf(cfg settings.Config, name string) (*veil.Cipher, error) {
 
 // CheckKeys reads the keys of all veils.
 func CheckKeys(cfg settings.Config) error {
+	_, err := ciphersOf(cfg)
+	return err
+}
+
+// ciphersOf returns the veils of a configuration by namespace.
+func ciphersOf(cfg settings.Config) (map[string]*veil.Cipher, error) {
+	all := map[string]*veil.Cipher{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
-		_, err := cipherOf(cfg, name)
-		errs = append(errs, err)
+		cipher, err := cipherOf(cfg, name)
+		if errs = append(errs, err); cipher != nil {
+			all[name] = cipher
+		}
 	}
-	return errors.Join(errs...)
+	return all, errors.Join(errs...)
 }
 
 // base returns the source of a namespace's ids, before they are veiled or formatted. A counter's record has

@@ -132,6 +132,10 @@ func (s *Service) Joined(ctx context.Context) error { return s.now.Load().joined
 
 // apply is Apply that waits for the new snapshot with ready.
 func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*snapshot, context.Context) error) error {
+	ciphers, err := ciphersOf(cfg) // before the lock, for which Close waits: their files may be on a disk that no longer answers
+	if err != nil {
+		return err
+	}
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	if s.closed {
@@ -141,14 +145,14 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 	if err := old.allows(cfg); err != nil {
 		return err
 	}
-	b := builder{service: s, old: old, made: &snapshot{
+	b := builder{service: s, old: old, ciphers: ciphers, made: &snapshot{
 		namespaces: map[string]*Namespace{}, pools: map[string]*pool{}, limits: cfg.Limits, bounds: limitsOf(cfg.Limits), access: old.access,
 		generation: old.generation + 1,
 	}}
 	if who := cfg.Access(); old.access == nil || !reflect.DeepEqual(who, old.access.Config()) {
 		b.made.access = access.NewBook(who, old.access, s.clock)
 	}
-	err := b.build(ctx, cfg)
+	err = b.build(ctx, cfg)
 	if err == nil {
 		err = ready(b.made, ctx)
 	}

@@ -13,7 +13,14 @@ import (
 // files again and again. Another file, as a pipe, may never end, or hold the reader for ever; a large one takes the memory
 // of the server.
 func ReadFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // otherwise opening a pipe waits for its writer
+	return readFile(path, syscall.O_NONBLOCK) // otherwise opening a pipe waits for its writer
+}
+
+// readOnce is ReadFile for a command, which reads the file once: it may be a pipe too, as a shell makes for <(COMMAND).
+func readOnce(path string) ([]byte, error) { return readFile(path, 0) }
+
+func readFile(path string, mode int) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|mode, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +29,7 @@ func ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
+	if pipe := info.Mode()&os.ModeNamedPipe != 0 && mode&syscall.O_NONBLOCK == 0; !info.Mode().IsRegular() && !pipe {
 		return nil, fmt.Errorf("%s is not a regular file (%s): name a file that can be read again when it changes", path, info.Mode())
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))

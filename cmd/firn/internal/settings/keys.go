@@ -38,11 +38,21 @@ var ErrNoKey = errors.New("no key")
 // ReadKeys reads the keys of a veil from a file if one is named, else from an environment variable. Errors name the
 // place but not its content: [ErrNoKey] if no file is named and the variable is not set, and those of
 // [veil.ParseKeys].
-func ReadKeys(file, variable string) ([]veil.Key, error) {
+func ReadKeys(file, variable string) ([]veil.Key, error) { return readKeys(file, variable, ReadFile) }
+
+// ReadKeysOnce is ReadKeys for a command that reads them once: the file may be a pipe too.
+func ReadKeysOnce(file, variable string) ([]veil.Key, error) {
+	return readKeys(file, variable, readOnce)
+}
+
+func readKeys(file, variable string, read func(string) ([]byte, error)) ([]veil.Key, error) {
 	text, place := os.Getenv(variable), "environment variable "+variable
 	switch {
 	case file != "":
-		b, err := readKeyFile(file)
+		b, err := read(file)
+		if err == nil && len(b) > maxKeyBytes {
+			err = fmt.Errorf("%s is larger than %d bytes: it is not a file of keys", file, maxKeyBytes)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("key file: %w", err)
 		}
@@ -59,11 +69,3 @@ func ReadKeys(file, variable string) ([]veil.Key, error) {
 
 // maxKeyBytes bounds a key file. It is room for hundreds of keys; a larger file is another one by mistake.
 const maxKeyBytes = 64 << 10
-
-func readKeyFile(file string) ([]byte, error) {
-	text, err := ReadFile(file)
-	if err == nil && len(text) > maxKeyBytes {
-		return nil, fmt.Errorf("%s is larger than %d bytes: it is not a file of keys", file, maxKeyBytes)
-	}
-	return text, err
-}
