@@ -6,6 +6,8 @@ var elsewhere = map[string]string{
 	"INFO does not show maxmemory-policy":               managed,
 	"make sure that it is noeviction or a volatile one": managed,
 
+	"the certificate has expired: clients refuse it": "said while a server runs: at its start this is an error",
+
 	"the redo log is disabled":              needsMySQL,
 	"ALTER INSTANCE ENABLE INNODB REDO_LOG": needsMySQL,
 	"grant PROCESS to have them counted":    needsMySQL,

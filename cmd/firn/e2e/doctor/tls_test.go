@@ -32,6 +32,8 @@ func init() {
 		client.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 		good := d.certificate(leaf, key)
 
+		d.finds("doubtful", "tls", "the certificate expires soon", d.serving(url, good, key, "", "")...)
+		d.finds("doubtful", "tls", "put a new one in its place: the server notices", d.serving(url, good, key, "", "")...)
 		d.finds("doubtful", "tls", "has no name in its subjectAltName", d.serving(url, d.certificate(nameless, key), key, "", "")...)
 		d.finds("doubtful", "tls", "has 1024 bits", d.serving(url, d.certificate(leaf, small), small, "", "")...)
 		d.finds("doubtful", "tls", "do not lead from the first to the last", d.serving(url, good+d.certificate(ended, key), key, "", "")...)

@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,8 +48,9 @@ func newDoctor() *cobra.Command {
 		Long: `doctor opens the store and reports the time of a read, the difference between its
 clock and this machine's, whether its settings keep acknowledged writes, whether a write
 succeeds, and how full the pools are. With --config it also reads the keys and
-certificates that this names, examines its pools, and reports tokens that name no
-namespace and listeners that receive tokens unencrypted. Each problem comes with advice.
+certificates that this names, does what a server does up to its first write: it joins the
+pools, takes an id of each counter and listens on the addresses, and reports whatever a
+server warns of at its start. Each problem comes with advice.
 It writes the key firn/doctor, which nothing reads, and creates a missing table in a
 database. It changes nothing else.
 
@@ -85,14 +89,15 @@ It exits with status 1 when something is bad.`,
 				pools = map[string]map[string]firn.Layout{flags.pool: pools[flags.pool]}
 			}
 			for _, name := range slices.Sorted(maps.Keys(pools)) {
-				found := examinePool(ctx, s, name, pools[name])
+				found := examinePool(ctx, s, name)
 				if len(found) == 0 && pools[name] == nil && cmd.Flags().Changed("pool") {
 					found = []store.Finding{unknownPool(name)}
 				}
 				findings = append(findings, found...)
 			}
 			if configFile != "" {
-				findings = append(append(findings, files...), cfg.Examine(cfg.Listen.HTTP, cfg.Listen.RESP, cfg.Listen.GRPC)...)
+				findings = slices.Concat(findings, issuing.Examine(ctx, s, cfg), files,
+					examineListeners(ctx, cfg.Listen), server.Examine(cfg, cfg.Listen.HTTP, cfg.Listen.RESP, cfg.Listen.GRPC))
 			}
 			return showFindings(cmd.OutOrStdout(), flags.store, findings, asJSON)
 		},
@@ -136,8 +141,8 @@ func showReport(out io.Writer, r doctorReport) error {
 	return err
 }
 
-// examinePool examines a pool, whose layout should be that of each of these namespaces.
-func examinePool(ctx context.Context, s store.Store, name string, namespaces map[string]firn.Layout) (found []store.Finding) {
+// examinePool examines a pool. Whether a server can join it, [issuing.Examine] says.
+func examinePool(ctx context.Context, s store.Store, name string) []store.Finding {
 	pool, err := issuing.ReadPool(ctx, s, name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -145,13 +150,29 @@ func examinePool(ctx context.Context, s store.Store, name string, namespaces map
 	case err != nil:
 		return []store.Finding{fails("pool", err)}
 	}
-	found = append([]store.Finding{workersLeft(pool)}, claimsAhead(pool)...)
-	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		if l := issuing.LayoutName(namespaces[namespace]); l != pool.Layout {
+	return append([]store.Finding{workersLeft(pool)}, claimsAhead(pool)...)
+}
+
+// examineListeners listens on the addresses of a configuration for a moment.
+func examineListeners(ctx context.Context, on settings.Listen) (found []store.Finding) {
+	for _, at := range []string{cmp.Or(on.HTTP, defaultHTTP), cmp.Or(on.RESP, defaultRESP), cmp.Or(on.GRPC, defaultGRPC)} {
+		if at == settings.Off {
+			continue
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
 			found = append(found, store.Finding{
-				Subject: "pool", Verdict: store.Bad, Says: fmt.Sprintf("%s has layout %s, and namespace %s has %s: it cannot join", name, pool.Layout, namespace, l),
-				Advice: "give the namespace the layout of its pool, or another pool",
+				Subject: "listen", Verdict: store.Doubtful, Says: "a program listens on " + at + " already",
+				Advice: "this is right if it is the server itself; otherwise end that program, or give another address",
 			})
+		case err != nil:
+			found = append(found, store.Finding{
+				Subject: "listen", Verdict: store.Bad, Says: "no server can listen there: " + err.Error(),
+				Advice: "give an address of this machine, a port that you may use, or :PORT for all interfaces",
+			})
+		default:
+			_ = l.Close() // it was only tried
 		}
 	}
 	return found

@@ -28,8 +28,7 @@ func (s *Server) warnDoubtful() {
 		return
 	}
 	cfg := s.settings()
-	s.warnDescriptors(cfg)
-	for _, f := range cfg.Examine(*listeners...) {
+	for _, f := range Examine(cfg, *listeners...) {
 		level := slog.LevelWarn
 		if f.Verdict == store.Good {
 			level = slog.LevelInfo

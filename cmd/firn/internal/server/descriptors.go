@@ -5,6 +5,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
+	"github.com/firn-id/firn/store"
 )
 
 // sharesOf returns the limits of what all clients use, within what the process can have.
@@ -33,12 +34,17 @@ func affordable(descriptors, listeners int) int {
 	return max(1, (descriptors-min(reserve, descriptors/2))/listeners)
 }
 
-// warnDescriptors warns if the process cannot have as many connections as are configured. They are fewer then, so that the store,
-// files and probes still get descriptors.
-func (s *Server) warnDescriptors(cfg settings.Config) {
+// examineDescriptors reports that the process cannot have as many connections as are configured. They are fewer then, so that the
+// store, files and probes still get descriptors.
+func examineDescriptors(cfg settings.Config, listeners int) []store.Finding {
 	limit, configured := descriptors(), cfg.Limits.MaxConnections()
-	if n := affordable(limit, s.listeners()); n < configured {
-		s.log.Warn("the process may open too few files for its connections", "descriptors", limit, "limits.connections", configured, "connections", n,
-			"advice", fmt.Sprintf("raise ulimit -n (LimitNOFILE= in systemd, ulimits in Docker) to %d, or write limits: {connections: %d}", s.listeners()*configured+reserve, n))
+	n := affordable(limit, listeners)
+	if n >= configured {
+		return nil
 	}
+	return []store.Finding{{
+		Subject: "connections", Verdict: store.Doubtful,
+		Says:   fmt.Sprintf("the process may open too few files for its connections: with %d descriptors each listener has %d of the %d connections of limits.connections", limit, n, configured),
+		Advice: fmt.Sprintf("raise ulimit -n (LimitNOFILE= in systemd, ulimits in Docker) to %d, or write limits: {connections: %d}", listeners*configured+reserve, n),
+	}}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -9,6 +10,13 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store"
 )
+
+// Examine returns what a server that listens on these addresses logs about its configuration at its start. firn doctor prints it,
+// beside what [CheckFiles] finds.
+func Examine(cfg settings.Config, listeners ...string) []store.Finding {
+	on := slices.DeleteFunc(slices.Clone(listeners), func(at string) bool { return at == settings.Off })
+	return append(examineDescriptors(cfg, len(on)), cfg.Examine(on...)...)
+}
 
 // CheckFiles reads what a configuration names outside of itself, as a server does at its start: certificates,
 // the keys of veils, and the audit file, which it does not create. It returns what is doubtful about them, which a server
@@ -18,7 +26,7 @@ func CheckFiles(cfg settings.Config) (found []store.Finding, err error) {
 	if cfg.TLS != nil {
 		id, err := (&certificates{wall: time.Now}).read(*cfg.TLS, cfg.At)
 		if errs = append(errs, err); err == nil {
-			found = id.found
+			found = append(id.found, id.ends(time.Now())...)
 		}
 	}
 	if file := cfg.Audit.File; file != "" {

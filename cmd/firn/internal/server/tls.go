@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -92,8 +93,8 @@ func (c *certificates) overHTTP() *tls.Config {
 // overGRPC is that of the listener of gRPC, which is never HTTP/1.1.
 func (c *certificates) overGRPC() *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		NextProtos:         grpcProtocols(),
+		MinVersion: tls.VersionTLS12,
+		NextProtos: grpcProtocols(),
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			return forConnection(c.current.Load().grpc, hello), nil
 		},
@@ -236,16 +237,30 @@ func (c *certificates) install(id *identity) {
 // warn logs that the certificate expires soon, or has expired.
 func (c *certificates) warn() {
 	id, now := c.current.Load(), c.wall()
-	left := id.leaf.NotAfter.Sub(now)
-	if left > endsSoon || now.Sub(c.warned) < warnEvery {
+	found := id.ends(now)
+	if len(found) == 0 || now.Sub(c.warned) < warnEvery {
 		return
 	}
 	c.warned = now
-	if left <= 0 {
-		c.log.Error("the certificate has expired: clients refuse it", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
-		return
+	level := slog.LevelWarn
+	if found[0].Verdict == store.Bad {
+		level = slog.LevelError
 	}
-	c.log.Warn("the certificate expires soon", "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
+	c.log.Log(context.Background(), level, found[0].Says, "cert", id.from.Cert, "not_after", id.leaf.NotAfter.UTC())
+}
+
+// ends reports that the certificate has expired, or expires soon.
+func (id *identity) ends(now time.Time) []store.Finding {
+	f := store.Finding{Subject: "tls", Advice: "put a new one in its place: the server notices"}
+	switch left := id.leaf.NotAfter.Sub(now); {
+	case left <= 0: // only while the server runs: at its start this is an error
+		f.Verdict, f.Says = store.Bad, "the certificate has expired: clients refuse it"
+	case left <= endsSoon:
+		f.Verdict, f.Says = store.Doubtful, fmt.Sprintf("the certificate expires soon: %s ends on %s", id.from.Cert, id.leaf.NotAfter.UTC().Format(time.RFC3339))
+	default:
+		return nil
+	}
+	return []store.Finding{f}
 }
 
 // refresh is one look: it reads the files if they have changed, or if they were refused

@@ -10,9 +10,11 @@ import (
 	"io"
 	"maps"
 	"net"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/goccy/go-yaml"
@@ -110,6 +112,14 @@ func Parse(path string, source []byte) (Config, error) {
 	cfg.Limits.check(cfg.Namespaces, report)
 	cfg.checkAccess(report)
 	cfg.TLS.check(report)
+	if one, err := os.Stat(cfg.Audit.File); err == nil {
+		if other, err := os.Stat(path); err == nil && os.SameFile(one, other) {
+			report(errors.New("the audit log would be written into the configuration: name another file"), "audit", "file")
+		}
+	}
+	if at := cfg.Listen.HTTP; at != "" && at == cfg.Listen.RESP && !strings.HasSuffix(at, ":0") {
+		report(fmt.Errorf("listen.http has the address %s too: give one of them another port", at), "listen", "resp")
+	}
 	pools := poolmates{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		report(CheckName(name), "namespaces", name)
@@ -196,11 +206,15 @@ func unmarshal(source []byte, into any, options ...yaml.DecodeOption) (err error
 	return nil
 }
 
-// CheckAddress refuses an address without a port: the system would choose a port. The empty address, as of a variable
+// CheckAddress refuses an address without a port, or with one that does not exist: the system would choose a port. The empty address, as of a variable
 // that is not set, would even mean all interfaces.
 func CheckAddress(address string) error {
-	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
-		return firn.NewSyntaxError("address to listen on", address, "write HOST:PORT, as in 127.0.0.1:7070, or :7070 for all interfaces")
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" {
+		return firn.NewSyntaxError("address to listen on", address, "write HOST:PORT, with a port up to 65535, as in 127.0.0.1:7070, or :7070 for all interfaces")
 	}
 	return nil
 }

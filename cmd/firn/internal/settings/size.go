@@ -68,7 +68,9 @@ const (
 // indentation, which takes more text than the library takes memory.
 func checkNesting(source []byte) error {
 	line, documents, open, row := 1, 0, 0, 0
-	ends := func(i int) bool { return i < 0 || i >= len(source) || bytes.IndexByte([]byte(" \t\r\n"), source[i]) >= 0 }
+	ends := func(i int) bool {
+		return i < 0 || i >= len(source) || bytes.IndexByte([]byte(" \t\r\n"), source[i]) >= 0
+	}
 	for i, b := range source {
 		switch b {
 		case '[', '{':

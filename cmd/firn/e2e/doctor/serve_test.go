@@ -1,0 +1,61 @@
+package doctor
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store/storetest/servers"
+)
+
+// What prevents a server, or its first requests.
+func init() {
+	cases["what a server would do"] = func(d *doctor) {
+		url := "redis://" + servers.Redis(d).Addr()
+		s, err := storeurl.Open(d.Context(), url)
+		d.must(err)
+		d.Cleanup(func() { d.must(s.Close()) })
+		with := func(text string) []string { return []string{"--store", url, "--config", d.file(text)} }
+
+		_, err = s.CompareAndSwap(d.Context(), "firn/counter:foreign", 0, []byte("no record of ours"))
+		d.must(err)
+		d.firn("next", "--store", url, "--kind", "segment", "--name", "seg")
+		all, err := sequence.New(sequence.Config{Store: s})
+		d.must(err)
+		d.Cleanup(func() { _ = all.Close(d.Context()) }) // the store may be closed
+		end, err := all.Namespace("end")
+		d.must(err)
+		d.must(end.Raise(d.Context(), firn.MaxID))
+		d.finds("bad", "namespace", `no ids of seg can be made: sequence "seg": read: the counter "seg" has the kind "segment"`, with("namespaces: {seg: {kind: sequence}}")...)
+		d.finds("bad", "namespace", "correct the configuration", with("namespaces: {seg: {kind: number, template: 'A{n:6}'}}")...)
+		d.finds("bad", "namespace", "not offset 1 of stride 2", with("namespaces: {seg: {kind: segment, offset: 1, stride: 2}}")...)
+		d.finds("bad", "namespace", "was not written by Firn", with("namespaces: {foreign: {kind: segment}}")...)
+		d.finds("bad", "namespace", "0 ids left", with("namespaces: {end: {kind: sequence}}")...)
+
+		worker := int64(3)
+		l, err := lease.Open(d.Context(), lease.Config{Store: s, Pool: "shop", Pinned: &worker, Generator: firn.Config{}})
+		d.must(err)
+		d.Cleanup(func() { _ = l.Close(d.Context()) }) // the store may be closed
+		d.finds("bad", "pool", "or another pool", with("namespaces: {a: {pool: shop, strict: 5m50s}}")...)
+		d.finds("bad", "pool", `pool "shop" has layout`, with("namespaces: {a: {pool: shop, layout: twitter}}")...)
+		d.finds("doubtful", "pool", "shop: a server waits there", with("namespaces: {a: {pool: shop, worker: 3}}")...)
+		began := time.Now().Add(-firn.DefaultLayout().End().Sub(firn.DefaultLayout().Epoch()) + time.Hour).UTC()
+		d.finds("doubtful", "layout", "runs out of time on", with(fmt.Sprintf("namespaces: {a: {pool: old, layout: firn, epoch: %q}}", began.Format(time.RFC3339)))...)
+
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		d.must(err)
+		d.Cleanup(func() { _ = taken.Close() }) // it accepted nothing
+		d.finds("doubtful", "listen", "a program listens on "+taken.Addr().String()+" already", with("listen: {http: "+taken.Addr().String()+"}")...)
+		d.finds("bad", "listen", "no server can listen there", with("listen: {http: '192.0.2.1:7070'}")...)
+		d.finds("doubtful", "connections", "raise ulimit -n", with("limits: {connections: 1000000}")...)
+		d.refuses("a port up to 65535", with("listen: {http: '127.0.0.1:99999'}")...)
+		d.refuses("give one of them another port", with("listen: {http: '127.0.0.1:7070', resp: '127.0.0.1:7070'}")...)
+		itself := d.file("namespaces: {}")
+		d.must(appendTo(itself, "audit: {file: "+itself+"}\n"))
+		d.refuses("the audit log would be written into the configuration", "--store", url, "--config", itself)
+	}
+}

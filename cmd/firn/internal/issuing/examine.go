@@ -1,0 +1,131 @@
+package issuing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/store"
+)
+
+// joinTimeout is how long a pool is joined when it is examined. Longer means that a server waits there.
+const joinTimeout = 3 * time.Second
+
+// Examine does what a server does with a configuration until its first requests, over a store that takes no write: it joins
+// each pool, and takes an id of each counter. Up to the first write the code of the server itself decides, so what Examine
+// finds is what prevents a server.
+func Examine(ctx context.Context, s store.Store, cfg settings.Config) (found []store.Finding) {
+	ciphers, err := ciphersOf(cfg)
+	if err != nil {
+		return []store.Finding{{Subject: "veil", Verdict: store.Bad, Says: err.Error()}}
+	}
+	log := slog.New(slog.DiscardHandler)
+	service := &Service{store: untouched(s), log: log, joining: make(chan struct{}, poolsAtOnce)}
+	b := builder{service: service, old: &snapshot{}, made: &snapshot{pools: map[string]*pool{}}, ciphers: ciphers}
+	if err := b.joinPools(ctx, cfg.Namespaces); err != nil {
+		return []store.Finding{{Subject: "pool", Verdict: store.Bad, Says: err.Error()}}
+	}
+	found = b.examinePools(ctx)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
+		f, err := b.examineCounter(ctx, name, cfg.Namespaces[name])
+		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+			return append(found, f...) // the others would fail too
+		}
+		found = append(found, f...)
+	}
+	return found
+}
+
+func (b *builder) examinePools(ctx context.Context) (found []store.Finding) {
+	limited, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	for _, name := range slices.Sorted(maps.Keys(b.made.pools)) {
+		p := b.made.pools[name]
+		err := p.joined(limited)
+		f := store.Finding{Subject: "pool", Says: fmt.Sprintf("%s: %v", name, err)}
+		switch {
+		case errors.Is(err, errUntouched):
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			f.Verdict, f.Says = store.Doubtful, fmt.Sprintf("%s: a server waits there: for its fixed worker, or for holders that the store may have forgotten", name)
+			f.Advice = "see firn workers for who holds the worker; the log of firn serve says how long it waits"
+			found = append(found, f)
+		case err != nil:
+			f.Verdict, f.Advice = store.Bad, "give the namespaces of the pool the settings of those who hold its workers, or another pool"
+			found = append(found, f)
+		}
+		p.cancel()
+		if end := p.layout.End(); time.Until(end) < layoutEndsSoon {
+			found = append(found, store.Finding{
+				Subject: "layout", Verdict: store.Doubtful, Says: fmt.Sprintf("the layout of pool %s runs out of time on %s", name, end.UTC().Format(time.RFC3339)),
+				Advice: "move to another pool before, of a layout with more time bits, a longer unit or a later epoch",
+			})
+		}
+	}
+	return found
+}
+
+// layoutEndsSoon is when a lease begins to warn.
+const layoutEndsSoon = 90 * 24 * time.Hour
+
+// examineCounter takes an id of a counter as far as its first write.
+func (b *builder) examineCounter(ctx context.Context, name string, set settings.Namespace) ([]store.Finding, error) {
+	source := set.Of().Source
+	if source != settings.Ranges && source != settings.Counter && source != settings.Template {
+		return nil, nil
+	}
+	var form store.Form
+	if cipher := b.ciphers[name]; cipher != nil {
+		form = cipher.Form()
+	}
+	made, err := b.base(ctx, name, set, form)
+	if err == nil {
+		switch made := made.(type) {
+		case numbers:
+			err = made.fill(ctx, make([]firn.ID, 1))
+		case texts:
+			_, err = made.take(ctx, 1)
+		}
+		err = errors.Join(err, made.close(ctx))
+	}
+	if err == nil || errors.Is(err, errUntouched) {
+		return nil, nil
+	}
+	f := store.Finding{Subject: "namespace", Verdict: store.Bad, Says: fmt.Sprintf("no ids of %s can be made: %v", name, err)}
+	if failure.Of(err).Code == failure.Mismatch {
+		f.Advice = "correct the configuration, or take another name: what the store has stays in force"
+	}
+	return []store.Finding{f}, err
+}
+
+// errUntouched ends what is examined where it would write.
+var errUntouched = fmt.Errorf("%w: it is only examined", store.ErrRefused)
+
+// untouched returns a store that refuses each write, with the clock of s if it has one.
+func untouched(s store.Store) store.Store {
+	if clock, ok := s.(store.Clock); ok {
+		return struct {
+			reading
+			store.Clock
+		}{reading{s}, clock}
+	}
+	return reading{s}
+}
+
+type reading struct{ store.Store }
+
+func (reading) CompareAndSwap(context.Context, string, store.Revision, []byte) (store.Entry, error) {
+	return store.Entry{}, errUntouched
+}
+
+// Embedded is that of the store: the wait of a new pool depends on it.
+func (r reading) Embedded() bool {
+	e, ok := r.Store.(store.Embedded)
+	return ok && e.Embedded()
+}
