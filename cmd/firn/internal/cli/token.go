@@ -15,8 +15,8 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-// maxSecret bounds the length of a secret on standard input.
-const maxSecret = 4096
+// These bound the length of a secret on standard input. Nothing limits guesses but how many secrets there are.
+const minSecret, maxSecret = 20, 4096
 
 // A tokenMade is what firn token --json prints.
 type tokenMade struct {
@@ -84,8 +84,9 @@ func readSecret(from io.Reader) (string, error) {
 		return "", fmt.Errorf("the secret on standard input: %w", err)
 	}
 	line = strings.TrimRight(line, "\r\n")
-	if line == "" || len(line) > maxSecret {
-		return "", fmt.Errorf("the secret on standard input has %d characters: 1 to %d are allowed", len(line), maxSecret)
+	if len(line) < minSecret || len(line) > maxSecret {
+		return "", fmt.Errorf("the secret on standard input has %d characters: %d to %d are allowed, at random; firn token without --hash makes one",
+			len(line), minSecret, maxSecret)
 	}
 	return line, nil
 }
