@@ -20,7 +20,8 @@ import (
 type Client struct {
 	shares  *Shares
 	key     string
-	uses    int // guarded by the mutex of shares
+	within  *Client // of an IPv6 network its /48, which has what its networks have; else nil
+	uses    int     // guarded by the mutex of shares
 	held    [resources]atomic.Int64
 	ids     *semaphore.Weighted
 	eachIDs int64 // the size of ids
@@ -81,15 +82,21 @@ func (c *Client) Take(r Resource, n int) bool {
 		return true
 	}
 	own, all := c.held[r].Add(int64(n)), c.shares.used[r].Add(int64(n))
-	if own > c.shares.each[r].Load() || all > c.shares.limits[r].Load() {
-		c.Give(r, n)
-		return false
+	over := own > c.shares.each[r].Load() || all > c.shares.limits[r].Load()
+	if w := c.within; w != nil {
+		over = w.held[r].Add(int64(n)) > wide*c.shares.each[r].Load() || over
 	}
-	return true
+	if over {
+		c.Give(r, n)
+	}
+	return !over
 }
 
-// Full reports whether the client has its share of a resource.
-func (c *Client) Full(r Resource) bool { return c.held[r].Load() >= c.shares.each[r].Load() }
+// Full reports whether the client, or the network that it is in, has its share of a resource.
+func (c *Client) Full(r Resource) bool {
+	each := c.shares.each[r].Load()
+	return c.held[r].Load() >= each || c.within != nil && c.within.held[r].Load() >= wide*each
+}
 
 // Give gives n of a resource back.
 func (c *Client) Give(r Resource, n int) {
@@ -98,11 +105,27 @@ func (c *Client) Give(r Resource, n int) {
 	}
 	c.held[r].Add(-int64(n))
 	c.shares.used[r].Add(-int64(n))
+	if c.within != nil {
+		c.within.held[r].Add(-int64(n))
+	}
 }
 
 // TryIDs takes room for n ids of an answer, at most the client's share, if there is room now. Each success is followed by
 // [Client.GiveIDs] with the same n.
-func (c *Client) TryIDs(n int64) bool { return c == nil || c.ids.TryAcquire(min(n, c.eachIDs)) }
+func (c *Client) TryIDs(n int64) bool {
+	if c == nil {
+		return true
+	}
+	n = min(n, c.eachIDs)
+	if !c.ids.TryAcquire(n) {
+		return false
+	}
+	if !c.within.TryIDs(n) {
+		c.ids.Release(n)
+		return false
+	}
+	return true
+}
 
 // WaitForIDs is TryIDs that waits until ctx ends. It reports whether there is room. Of many requests of a client only
 // maxWaiting wait: they too occupy memory.
@@ -110,14 +133,24 @@ func (c *Client) WaitForIDs(ctx context.Context, n int64) bool {
 	if c == nil {
 		return true
 	}
+	n = min(n, c.eachIDs)
 	defer c.waiting.Add(-1)
-	return c.waiting.Add(1) <= maxWaiting && c.ids.Acquire(ctx, min(n, c.eachIDs)) == nil
+	if c.waiting.Add(1) > maxWaiting || c.ids.Acquire(ctx, n) != nil {
+		return false
+	}
+	if !c.within.WaitForIDs(ctx, n) {
+		c.ids.Release(n)
+		return false
+	}
+	return true
 }
 
 // GiveIDs gives the room for n ids back.
 func (c *Client) GiveIDs(n int64) {
 	if c != nil {
-		c.ids.Release(min(n, c.eachIDs))
+		n = min(n, c.eachIDs)
+		c.ids.Release(n)
+		c.within.GiveIDs(n)
 	}
 }
 
@@ -158,6 +191,9 @@ func (c *Client) Refusal(r Resource) *failure.Failure {
 	return f
 }
 
+// networkBits is the size of the smallest IPv6 network: addresses within it cost nothing.
+const networkBits = 64
+
 // Network returns what counts as one address, of HOST:PORT: the host, and for IPv6 its /64 network.
 func Network(remote string) string {
 	if len(remote) > 0 && remote[0] != '[' {
@@ -170,11 +206,20 @@ func Network(remote string) string {
 	}
 	addr := at.Addr().Unmap()
 	if addr.Is6() {
-		if net, err := addr.WithZone("").Prefix(64); err == nil {
+		if net, err := addr.WithZone("").Prefix(networkBits); err == nil {
 			return net.String()
 		}
 	}
 	return addr.String()
+}
+
+// around returns the /48 of an IPv6 network, as providers give one customer; "" for all else.
+func around(network string) string {
+	p, err := netip.ParsePrefix(network)
+	if err != nil || p.Bits() != networkBits {
+		return ""
+	}
+	return netip.PrefixFrom(p.Addr(), 48).Masked().String()
 }
 
 // key is the context key of a request's client.

@@ -1,7 +1,7 @@
 // Package share divides what all clients of a server use among them: connections, requests in flight, streams, memory.
 //
-// One address has at most a share of each (for IPv6 one /64 network, since addresses within it cost nothing). So a client
-// leaves room for others, whatever it does and without credentials. A token has a share of its own where tokens are known.
+// One address has at most a share of each (for IPv6 one /64 network, since addresses within it cost nothing, and a /48, of
+// which a customer may have all, three times the share). So a client leaves room for others, whatever it does and without credentials. A token has a share of its own where tokens are known.
 // Behind a proxy all clients have one address, so the share is adjustable.
 //
 // A connection finds its [Client] once and carries it. A request then costs a few additions.
@@ -44,6 +44,8 @@ const (
 	// http2Part is the part of the connections that may speak HTTP/2.
 	http2Part  = 10
 	leastHTTP2 = 100
+	// wide is how many shares an IPv6 /48 has.
+	wide = 3
 	// maxRefusals is generous: a client that reads them has few at a time.
 	maxRefusals = 1000
 	// maxNames bounds names made on first use: each has metrics of its own, or keys in the store.
@@ -131,10 +133,22 @@ func (s *Shares) enter(key string) *Client {
 		if len(s.clients) >= s.sweepAt {
 			s.sweep()
 		}
-		c = &Client{shares: s, key: key, ids: semaphore.NewWeighted(s.eachIDs.Load()), eachIDs: s.eachIDs.Load()}
-		s.clients[key] = c
+		c = s.add(key, s.eachIDs.Load())
+		if net := around(key); net != "" {
+			if c.within = s.clients[net]; c.within == nil {
+				c.within = s.add(net, min(wide*s.eachIDs.Load(), MaxIDs))
+			}
+			c.within.uses++ // until c is forgotten
+		}
 	}
 	c.uses++
+	return c
+}
+
+// add is called with the lock held.
+func (s *Shares) add(key string, ids int64) *Client {
+	c := &Client{shares: s, key: key, ids: semaphore.NewWeighted(ids), eachIDs: ids}
+	s.clients[key] = c
 	return c
 }
 
@@ -143,6 +157,9 @@ func (s *Shares) sweep() {
 	for key, c := range s.clients {
 		if c.uses == 0 && c.idle() {
 			delete(s.clients, key)
+			if c.within != nil {
+				c.within.uses--
+			}
 		}
 	}
 	s.sweepAt = max(minSweep, 2*len(s.clients))

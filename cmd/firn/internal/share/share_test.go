@@ -50,6 +50,46 @@ func TestOneAddressGetsItsShareAndOthersTheRest(t *testing.T) {
 	}
 }
 
+// A customer of a provider has a /56 or a /48, each of 256 or 65,536 networks, at no cost.
+func TestAnIPv6NetworkOf48BitsHasThreeShares(t *testing.T) {
+	s := share.New(limits(10, 20))
+	at := func(i int) *share.Client { return s.Client(fmt.Sprintf("[2001:db8:0:%x::1]:1", i)) }
+	for i := range 5 {
+		c := at(i)
+		for n := range 3 {
+			if got := c.Take(share.Requests, 1); got != (i < 3 && n < 2) {
+				t.Errorf("network %d has its request %d: %v", i, n, got)
+			}
+		}
+		if !c.Full(share.Requests) {
+			t.Errorf("network %d is not full", i)
+		}
+		if got := c.TryIDs(share.MaxIDs); got != (i < 3) {
+			t.Errorf("network %d has room for ids: %v", i, got)
+		}
+		c.Leave()
+	}
+	for i := range 5000 { // many others come and go
+		s.Client(fmt.Sprintf("10.1.%d.%d:1", i/250, i%250)).Leave()
+	}
+	if at(9).Take(share.Requests, 1) {
+		t.Error("the /48 is forgotten")
+	}
+	if other := s.Client("[2001:db8:1::1]:1"); !other.Take(share.Requests, 2) || !other.TryIDs(1) {
+		t.Error("nothing is left for others")
+	}
+	at(0).Give(share.Requests, 2)
+	at(1).GiveIDs(share.MaxIDs)
+	if c := at(7); !c.Take(share.Requests, 2) || !c.TryIDs(1) || !c.WaitForIDs(t.Context(), 1) {
+		t.Error("what one network gave back is not for the next")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if at(8).WaitForIDs(ended, share.MaxIDs) {
+		t.Error("the /48 has more room than its own")
+	}
+}
+
 func TestAnAddressIsAHostOrAnIPv6Network(t *testing.T) {
 	s := share.New(limits(10, 100))
 	for _, c := range []struct {
