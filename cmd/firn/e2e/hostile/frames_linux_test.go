@@ -37,13 +37,6 @@ func frames(c *conn, settings ...http2.Setting) *framed {
 	return f
 }
 
-// written returns the bytes of frames.
-func written(write func(*framed)) string {
-	f := frames(nil)
-	write(f)
-	return f.out.String()
-}
-
 // ask begins a request with a number of fields beside those that it needs: GET, or a call of gRPC with a message.
 func (f *framed) ask(path, message string, fields int) (stream uint32) {
 	stream = f.begin(path, message, fields, true)
