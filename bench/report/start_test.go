@@ -16,8 +16,8 @@ import (
 // of time is twice as much.
 func TestTheCommandStartsWithLittleWork(t *testing.T) {
 	const (
-		maxBytes, maxAllocs = 1_800_000, 11_500 // of package initialization
-		maxFaults           = 1700
+		maxBytes, maxAllocs = 1_300_000, 8_000 // of package initialization
+		maxFaults           = 1500
 		maxTimes            = 5        // processor time, compared with the small program
 		maxSize             = 55 << 20 // of the binary
 	)
