@@ -22,8 +22,8 @@ func session(t *testing.T) func(environment []string, args ...string) (status in
 	for name, text := range map[string]string{
 		"store.yaml": "store: sqlite:file.db\n",
 		"bad.yaml":   "store: memory:x\n",
-		"http.yaml":  "store: 'memory:'\nlisten: {http: '127.0.0.1:99999'}\n",
-		"resp.yaml":  "store: 'memory:'\nlisten: {http: '127.0.0.1:0', resp: '127.0.0.1:99996'}\n",
+		"http.yaml":  "store: 'memory:'\nlisten: {http: '192.0.2.1:7079'}\n",
+		"resp.yaml":  "store: 'memory:'\nlisten: {http: '127.0.0.1:0', resp: '192.0.2.1:7076'}\n",
 		"port.yaml":  "listen: {http: '127.0.0.1:'}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
@@ -131,17 +131,17 @@ func TestTheCommandLineOverridesTheFileWhichOverridesTheEnvironment(t *testing.T
 		{"", "store make sqlite:line.db", 0, `^sqlite:line\.db\n`},
 		{"", "store make sqlite:env.db", 0, `^sqlite:env\.db\n`},
 		{"FIRN_STORE=bogus://x", "doctor --config store.yaml", 0, `^store sqlite:file\.db\n`},
-		{"FIRN_STORE=sqlite:env.db", "doctor --config http.yaml --store sqlite:line.db", 0, `^store sqlite:line\.db\n`},
+		{"FIRN_STORE=sqlite:env.db", "doctor --config http.yaml --store sqlite:line.db", 1, `^store sqlite:line\.db\n`},
 		{"FIRN_STORE=sqlite:env.db", "doctor --config port.yaml", 1, `line 1: listen\.http: "127\.0\.0\.1:" is not a valid address`},
 		{"FIRN_STORE=sqlite:env.db", "doctor", 0, `^store sqlite:env\.db\n`},
 		{"FIRN_STORE=memory:", "serve --config bad.yaml", 1, `^firn: configuration: store "memory:x": memory: takes nothing`},
-		{"FIRN_HTTP=", "serve --config http.yaml", 1, `listen on 127\.0\.0\.1:99999 \(listen.http in the configuration\)`},
+		{"FIRN_HTTP=", "serve --config http.yaml", 1, `listen on 192\.0\.2\.1:7079 \(listen.http in the configuration\)`},
 		{"FIRN_CONFIG=nosuch.yaml", "doctor", 1, `^firn: environment variable FIRN_CONFIG: configuration: open nosuch\.yaml`},
-		{"FIRN_RESP=127.0.0.1:99998", "serve --store memory: --http 127.0.0.1:0", 1, `listen on 127\.0\.0\.1:99998 \(environment variable FIRN_RESP\)`},
-		{"FIRN_RESP=127.0.0.1:99998", "serve --config resp.yaml", 1, `listen on 127\.0\.0\.1:99996 \(listen.resp in the configuration\)`},
-		{"FIRN_RESP=off", "serve --store memory: --http 127.0.0.1:99998", 1, `listen on 127\.0\.0\.1:99998 \(--http\)`},
-		{"FIRN_HTTP=127.0.0.1:99998", "serve --store memory:", 1, `listen on 127\.0\.0\.1:99998 \(environment variable FIRN_HTTP\)`},
-		{"FIRN_HTTP=127.0.0.1:99998", "serve --config http.yaml --http 127.0.0.1:99997", 1, `listen on 127\.0\.0\.1:99997 \(--http\)`},
+		{"FIRN_RESP=192.0.2.1:7078", "serve --store memory: --http 127.0.0.1:0", 1, `listen on 192\.0\.2\.1:7078 \(environment variable FIRN_RESP\)`},
+		{"FIRN_RESP=192.0.2.1:7078", "serve --config resp.yaml", 1, `listen on 192\.0\.2\.1:7076 \(listen.resp in the configuration\)`},
+		{"FIRN_RESP=off", "serve --store memory: --http 192.0.2.1:7078", 1, `listen on 192\.0\.2\.1:7078 \(--http\)`},
+		{"FIRN_HTTP=192.0.2.1:7078", "serve --store memory:", 1, `listen on 192\.0\.2\.1:7078 \(environment variable FIRN_HTTP\)`},
+		{"FIRN_HTTP=192.0.2.1:7078", "serve --config http.yaml --http 192.0.2.1:7077", 1, `listen on 192\.0\.2\.1:7077 \(--http\)`},
 		{"FIRN_LAYOUT=twitter", "layout js53", 0, `^js53, `},
 	} {
 		status, out := run([]string{test.environment}, strings.Fields(test.args)...)

@@ -96,7 +96,12 @@ It exits with status 1 when something is bad.`,
 				findings = append(findings, found...)
 			}
 			if configFile != "" {
-				findings = slices.Concat(findings, issuing.Examine(ctx, s, cfg), files,
+				joined := cfg
+				if cmd.Flags().Changed("pool") { // only this one
+					joined.Namespaces = maps.Clone(cfg.Namespaces)
+					maps.DeleteFunc(joined.Namespaces, func(_ string, n settings.Namespace) bool { return n.Generated() && n.PoolName() != flags.pool })
+				}
+				findings = slices.Concat(findings, issuing.Examine(ctx, s, joined), files,
 					examineListeners(ctx, cfg.Listen), server.Examine(cfg, cfg.Listen.HTTP, cfg.Listen.RESP, cfg.Listen.GRPC))
 			}
 			return showFindings(cmd.OutOrStdout(), flags.store, findings, asJSON)

@@ -66,7 +66,7 @@ func (s *segments) close(ctx context.Context) error {
 
 func (s *segments) able() error {
 	st := s.name.State()
-	if st.Left > 0 || st.Err == nil {
+	if st.Left > 0 || st.Err == nil || errors.Is(st.Err, segment.ErrExhausted) { // another server could not issue either
 		return nil
 	}
 	s.mending.begin()
