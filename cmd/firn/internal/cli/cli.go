@@ -60,19 +60,24 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(args)
 	root.SetArgs(dashedIDs(root, args))
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &output{to: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if lines, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // of a server
 		stderr = lines
 		defer func() { _ = lines.Close() }() // there is no one left to tell
 	}
+	failed := err == nil && out.err != nil
+	if failed {
+		err = out.err
+	}
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
 		return exitError
-	case errors.Is(err, errUsage), cmd == root: // the root command only fails if the command is unknown
+	case errors.Is(err, errUsage), cmd == root && !failed: // the root command only fails if the command is unknown
 		fmt.Fprintf(stderr, "firn: %v\n", err)
 		if names := variablesInError(cmd.Flags(), err.Error()); len(names) > 0 {
 			fmt.Fprintf(stderr, "Set in the environment: %s\n", strings.Join(names, ", "))
@@ -83,6 +88,21 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "firn: %v\n", err)
 		return exitError
 	}
+}
+
+// An output remembers that a write failed, for those who do not look: cobra prints help so.
+type output struct {
+	to  io.Writer
+	err error // the first
+}
+
+// Write implements [io.Writer].
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // commands are the constructors of the commands, in the order of their help.

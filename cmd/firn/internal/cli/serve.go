@@ -73,6 +73,11 @@ use and share one generator, which the flags configure.`,
 			var cfg settings.Config
 			hangup := make(chan os.Signal, 1)
 			if configFile != "" {
+				// From here until the process ends, SIGHUP must not end it, not even while the file is read for the first time, pools are
+				// joined or workers are released. The file is followed once all pools are joined; a signal before that has its effect
+				// then. Without a configuration, SIGHUP ends the process, as usual.
+				signal.Notify(hangup, syscall.SIGHUP)
+				defer signal.Stop(hangup)
 				if err := onlyOutsideConfig(cmd.Flags()); err != nil {
 					return usage(err)
 				}
@@ -82,11 +87,6 @@ use and share one generator, which the flags configure.`,
 				if _, err := server.CheckFiles(cfg); err != nil { // before a store is created
 					return err
 				}
-				// From here until the process ends, SIGHUP must not end it, not even while pools are joined or workers are released. The
-				// file is followed once all pools are joined; a signal before that has its effect then. Without a configuration, SIGHUP
-				// ends the process, as usual.
-				signal.Notify(hangup, syscall.SIGHUP)
-				defer signal.Stop(hangup)
 			}
 			onHTTP, err := pickAddress(cmd.Flags(), "http", http, cfg.Listen.HTTP)
 			if err != nil {
