@@ -79,6 +79,20 @@ func Of(err error) *Failure {
 	return f
 }
 
+// OfDeadline returns err, or, if the deadline that the caller gave its request ended it, a failure that says so. Ctx is
+// the request's, without time-outs of the server. That the caller did not wait is no fault of the server, so the code is
+// that of callers who leave; the status lets clients ask another server.
+func OfDeadline(ctx context.Context, err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	f := New(http.StatusServiceUnavailable, codeGone,
+		"the request's own time-out has passed (Firn-Timeout-Ms, Connect-Timeout-Ms, grpc-timeout): allow more time or ask for fewer ids; "+
+			"if a second does not suffice for one id, look at the server's store")
+	f.Retry, f.cause = retry, err
+	return f
+}
+
 func classify(err error) (status int, code string) {
 	var tooLong *http.MaxBytesError
 	switch {
@@ -97,7 +111,7 @@ func classify(err error) (status int, code string) {
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable, "timed_out"
 	case errors.Is(err, context.Canceled):
-		return statusGone, "canceled"
+		return statusGone, codeGone
 	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, segment.ErrStripe):
 		// The store and the configuration differ; the request is not to blame. So this comes before ErrSyntax and ErrRange.
 		return http.StatusServiceUnavailable, Mismatch
@@ -118,3 +132,6 @@ func classify(err error) (status int, code string) {
 // statusGone marks a request whose client has disconnected, in logs and metrics only. The number
 // is nginx's.
 const statusGone = 499
+
+// codeGone is the code of requests whose callers did not wait.
+const codeGone = "canceled"

@@ -30,6 +30,9 @@ func Public(err error) string {
 	if !plain(err) {
 		return "the server's log has the error"
 	}
+	if err == context.DeadlineExceeded { //nolint:errorlint // looks at this error alone; its parts follow below
+		return "no answer within the server's own time: retry; if it remains, look at the store"
+	}
 	text := err.Error()
 	for _, part := range parts(err) {
 		if hidden := part.Error(); hidden != "" {

@@ -42,10 +42,10 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 	err = f.issue(caller, ns, 1, ask.Count, func(ns *Namespace) (int, error) {
 		if ask.Count > smallAnswer {
 			if err := f.service.room.hold(ctx, caller.Client(), ns, ask.Count, b); err != nil {
-				return 0, err
+				return 0, failure.OfDeadline(ctx, err)
 			}
 		}
-		return ask.Count, ns.take(ctx, ask.Count, b)
+		return ask.Count, failure.OfDeadline(ctx, ns.take(ctx, ask.Count, b))
 	})
 	if err != nil {
 		b.Release()

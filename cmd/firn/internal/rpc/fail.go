@@ -80,7 +80,7 @@ var errorWriter = connect.NewErrorWriter()
 func codeOf(ctx context.Context, f *failure.Failure) connect.Code {
 	// If the client's own deadline has passed, it allowed too little time. Otherwise the server's
 	// timeout has passed: the store is unavailable.
-	if f.Code == "timed_out" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if (f.Code == "timed_out" || f.Code == "canceled") && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return connect.CodeDeadlineExceeded
 	}
 	switch f.Status {

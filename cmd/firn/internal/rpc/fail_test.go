@@ -38,6 +38,7 @@ func TestEveryStatusMapsToACode(t *testing.T) {
 		{t.Context(), context.Canceled, connect.CodeCanceled, "canceled", false},
 		{t.Context(), context.DeadlineExceeded, connect.CodeUnavailable, "timed_out", true}, // the server's own timeout
 		{late, context.DeadlineExceeded, connect.CodeDeadlineExceeded, "timed_out", true},
+		{late, failure.OfDeadline(late, context.DeadlineExceeded), connect.CodeDeadlineExceeded, "canceled", true},
 		{t.Context(), failure.New(504, "slow", "x"), connect.CodeDeadlineExceeded, "slow", false},
 		{t.Context(), fmt.Errorf("never seen"), connect.CodeInternal, "internal", false},
 	} {

@@ -2,9 +2,11 @@ package server_test
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,12 +51,22 @@ func TestARequestFailsWithinTheTimeoutOfItsClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close() // only its status matters
+		body, err := io.ReadAll(answer.Body)
+		if err := errors.Join(err, answer.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if says := strings.Contains(string(body), `"canceled"`) && strings.Contains(string(body), "Firn-Timeout-Ms"); want == 503 && !says {
+			t.Errorf("%s: %s", timeout, body)
+		}
 		if took := time.Since(begun); answer.StatusCode != want || took > 5*time.Second {
 			t.Errorf("%s: %d after %v, want %d", timeout, answer.StatusCode, took, want)
 		}
 	}
 	close(gate)
+	_, counts := get(t, fresh(t), url+"/metrics", "")
+	if !strings.Contains(counts, `firn_requests_total{code="canceled",namespace="txn",protocol="http"} 1`) || strings.Contains(counts, "timed_out") {
+		t.Errorf("the time-out of a caller is not counted as the caller's:\n%s", counts)
+	}
 }
 
 func TestAClientDoesNotLeaveAServerWhoseStoreHangs(t *testing.T) {
