@@ -78,14 +78,14 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
 		return exitError
 	case errors.Is(err, errUsage), cmd == root && !failed: // the root command only fails if the command is unknown
-		fmt.Fprintf(stderr, "firn: %v\n", err)
+		fmt.Fprintf(stderr, "firn: %s\n", plainLines(err.Error()))
 		if names := variablesInError(cmd.Flags(), err.Error()); len(names) > 0 {
 			fmt.Fprintf(stderr, "Set in the environment: %s\n", strings.Join(names, ", "))
 		}
 		fmt.Fprintf(stderr, "Try: %s --help\n", cmd.CommandPath())
 		return exitUsage
 	default:
-		fmt.Fprintf(stderr, "firn: %v\n", err)
+		fmt.Fprintf(stderr, "firn: %s\n", plainLines(err.Error()))
 		return exitError
 	}
 }

@@ -137,9 +137,9 @@ func showFindings(out io.Writer, storeURL string, findings []store.Finding, asJS
 func showReport(out io.Writer, r doctorReport) error {
 	fmt.Fprintf(out, "store %s\n\n", r.Store)
 	for _, f := range r.Findings {
-		fmt.Fprintf(out, "%-8s  %-11s %s\n", f.Verdict, f.Subject, f.Says)
+		fmt.Fprintf(out, "%-8s  %-11s %s\n", f.Verdict, f.Subject, plain(f.Says))
 		if f.Advice != "" {
-			fmt.Fprintf(out, "%-8s  %-11s → %s\n", "", "", f.Advice)
+			fmt.Fprintf(out, "%-8s  %-11s → %s\n", "", "", plain(f.Advice))
 		}
 	}
 	_, err := fmt.Fprintln(out)

@@ -61,14 +61,6 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 	return err
 }
 
-// printable quotes a name from a foreign table if it could control a terminal.
-func printable(name string) string {
-	if q := strconv.Quote(name); q != `"`+name+`"` || strings.ContainsAny(name, " \t") || name == "" {
-		return q
-	}
-	return name
-}
-
 type importRowShown struct {
 	Name    string `json:"name"`
 	Foreign string `json:"foreign_name"`

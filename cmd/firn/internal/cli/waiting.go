@@ -34,7 +34,7 @@ func (w *waiting) Handle(_ context.Context, r slog.Record) error {
 		line += fmt.Sprintf(", %s %v", a.Key, a.Value)
 		return true
 	})
-	_, err := fmt.Fprintln(w.out, line)
+	_, err := fmt.Fprintln(w.out, plain(line))
 	return err
 }
 

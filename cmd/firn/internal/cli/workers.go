@@ -159,9 +159,9 @@ func showSlots(out io.Writer, p issuing.Pool) error {
 
 func holder(s issuing.Slot) string {
 	if s.Host == "" {
-		return s.Owner
+		return printable(s.Owner)
 	}
-	return fmt.Sprintf("%s pid %d", s.Host, s.PID)
+	return fmt.Sprintf("%s pid %d", printable(s.Host), s.PID)
 }
 
 // fromNow says how far off a moment is, roughly.

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/store"
+)
+
+// evil clears the screen, sets the title, writes to the left, and begins a line that looks like one of firn.
+const evil = "\x1b[2J\x1b]0;pwned\aevil\u202e\n999  free\x9b\u009b"
+
+func TestTextOfOthersControlsNoTerminal(t *testing.T) {
+	var workers, report, waits strings.Builder
+	slots := []issuing.Slot{{Host: evil, PID: 1, State: issuing.SlotHeld}, {Owner: evil, State: issuing.SlotHeld}}
+	if err := showSlots(&workers, issuing.Pool{Pool: "default", Layout: "41/0/10/12", Slots: slots, Clock: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := showFindings(&report, "memory:", []store.Finding{{Subject: "server", Says: evil, Advice: evil}}, false); err != nil {
+		t.Fatal(err)
+	}
+	slog.New(&waiting{&waits}).Warn("the slot is held", "host", evil)
+	for what, text := range map[string]string{
+		"workers": workers.String(), "a log line": waits.String(), "doctor": report.String(), "an error": plainLines("a\nb: " + evil),
+	} {
+		if strings.ContainsAny(text, "\x1b\a\u202e\u009b") || !strings.Contains(text, `\x1b[2J\x1b]0;pwned\aevil\u202e`) {
+			t.Errorf("%s: %q", what, text)
+		}
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "999") && what != "an error" {
+				t.Errorf("%s has a line of others: %q", what, line)
+			}
+		}
+	}
+}
+
+func TestPlainTextStays(t *testing.T) {
+	for _, text := range []string{"", "ordinary, with 数字 and →", "two\nlines"} {
+		if got := plainLines(text); got != text {
+			t.Errorf("%q, want %q", got, text)
+		}
+	}
+}
