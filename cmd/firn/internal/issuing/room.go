@@ -3,6 +3,7 @@ package issuing
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -46,11 +47,14 @@ func (r *room) hold(ctx context.Context, client *share.Client, ns *Namespace, co
 	}
 	need = min(need, roomFor)
 	if !r.try(client, need) {
-		ctx, cancel := context.WithTimeoutCause(ctx, longestForRoom, overloaded(count))
+		if client.Waits() {
+			return errNoRoom
+		}
+		ctx, cancel := context.WithTimeoutCause(ctx, longestForRoom, errNoRoom)
 		defer cancel()
 		b.IDs, b.Texts, b.Stretches = nil, nil, nil // those of an earlier answer would be memory beside the room
 		if !client.WaitForIDs(ctx, need) {
-			return cmp.Or(context.Cause(ctx), overloaded(count))
+			return cmp.Or(context.Cause(ctx), errNoRoom)
 		}
 		if r.free.Acquire(ctx, need) != nil {
 			client.GiveIDs(need)
@@ -73,12 +77,11 @@ func (r *room) try(client *share.Client, need int64) bool {
 	return true
 }
 
-func overloaded(count int) error {
-	f := failure.New(http.StatusServiceUnavailable, "overloaded",
-		"there are too many ids in answers that their clients have not taken yet: room for %d numbers, or a quarter as many texts, and limits.share of it for one address: ask for %d later, or for at most %d, which need not wait",
-		roomFor, count, smallAnswer)
-	f.Retry = time.Second
-	return f
+// errNoRoom is made once: a client that left answers unread gets thousands of it a second.
+var errNoRoom error = &failure.Failure{
+	Status: http.StatusServiceUnavailable, Code: "overloaded", Retry: time.Second,
+	Message: fmt.Sprintf("there are too many ids in answers that their clients have not taken yet: room for %d numbers, or a quarter as many texts, and limits.share of it for one address: ask later, or for at most %d ids, which need not wait",
+		roomFor, smallAnswer),
 }
 
 // Release frees the room of the batch's answer. The caller of [Front.Issue] calls it when

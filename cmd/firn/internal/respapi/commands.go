@@ -38,6 +38,10 @@ type table struct {
 	refusals map[string]string
 }
 
+// maxArguments bounds the work of a supported command: CONFIG GET compares each of its patterns with each setting, for example.
+// Two are its name and a subcommand.
+const maxArguments = 2 + 16
+
 // maxName is the maximum length of a command's name.
 const maxName = 16
 

@@ -33,6 +33,7 @@ type conn struct {
 
 	used    time.Time // when it was last answered
 	awake   time.Time // since when it has had something to do without a pause
+	flushed time.Time // when commands that wait last let earlier answers go
 	partial time.Time // when an unfinished command came; zero without one
 	armed   time.Time // when the reader wakes at the latest; zero: never
 	closing bool      // close once the answers are written
@@ -149,10 +150,12 @@ func (c *conn) serveAny() {
 		}
 		n, err := c.net.Read(into)
 		if n > 0 {
+			start := time.Now()
 			if c.scratch == nil {
+				c.turn(start)
 				c.space()[0] = one[0]
 			}
-			if !c.received(n) {
+			if !c.received(n, start) {
 				return
 			}
 		}
@@ -179,7 +182,7 @@ func (c *conn) finishAny() {
 			return
 		}
 		n, err := c.net.Read(c.space())
-		if n > 0 && !c.received(n) {
+		if n > 0 && !c.received(n, time.Now()) {
 			return
 		}
 		// At shutdown the call that wakes all connections may come after this one has seen
@@ -190,9 +193,9 @@ func (c *conn) finishAny() {
 	}
 }
 
-// received answers the commands in n more bytes, and reports whether to go on.
-func (c *conn) received(n int) bool {
-	start := time.Now()
+// turn takes a turn at the processors for a connection that has something to do. It has no buffers yet: of a crowd, only
+// those at work need any.
+func (c *conn) turn(start time.Time) {
 	if start.Sub(c.used) > pauseless {
 		c.awake = start
 	}
@@ -200,6 +203,10 @@ func (c *conn) received(n int) bool {
 	if c.peer.Turn(long); long {
 		c.awake = start
 	}
+}
+
+// received answers the commands in n more bytes, which came at start, and reports whether to go on.
+func (c *conn) received(n int, start time.Time) bool {
 	c.place.Busy()
 	c.unkeep()
 	c.hot = start.Sub(c.used) < hotFor
@@ -232,7 +239,8 @@ func (c *conn) consume() (read, commands int) {
 	if c.generation != c.server.cfg.Service.Generation() {
 		c.identify() // the client's token may have been revoked
 	}
-	longest, flushed := min(maxRun, c.server.front.Limits().Batch), time.Now()
+	longest := min(maxRun, c.server.front.Limits().Batch)
+	c.flushed = time.Now()
 	for read < c.filled && !c.closing {
 		limits := callerLimits
 		if c.caller == nil {
@@ -253,7 +261,7 @@ func (c *conn) consume() (read, commands int) {
 		if len(args) == 0 {
 			continue
 		}
-		if c.caller == nil || c.queue != nil || buf[0] != '*' || !isIncrement(args) {
+		if c.caller == nil || c.queue != nil || buf[0] != '*' || !isIncrement(args) || c.server.late.Load() {
 			c.one(args)
 			commands++
 		} else {
@@ -265,16 +273,31 @@ func (c *conn) consume() (read, commands int) {
 			read += (run - 1) * n
 			commands += run
 		}
-		// A client that has gone shows itself when its answers are written. Do not take ids for it until then.
-		slow := len(c.out) > 0 && time.Since(flushed) > flushEvery
-		if (slow || len(c.out) >= flushAt) && !c.flush() {
+		if !c.between() {
 			break
-		}
-		if slow {
-			flushed = time.Now()
 		}
 	}
 	return read, commands
+}
+
+// between is called after each command of a pipeline or a transaction. It reports whether to go on.
+func (c *conn) between() bool {
+	now := time.Now()
+	// A client that has gone shows itself when its answers are written. Do not take ids for it until then.
+	slow := now.Sub(c.flushed) > flushEvery
+	if slow || len(c.out) >= flushAt {
+		if len(c.out) > 0 && !c.flush() {
+			return false
+		}
+		if slow {
+			c.flushed = time.Now()
+		}
+	}
+	if now.Sub(c.awake) > maxAwake {
+		c.peer.Turn(true)
+		c.awake = time.Now()
+	}
+	return true
 }
 
 // isIncrement recognizes INCR with its one argument.
@@ -295,9 +318,9 @@ func (c *conn) flush() bool {
 			return true
 		}
 	}
-	// The client does not read, or the answer is long: as long as it waits it counts as memory of the client.
-	waits := cap(c.out)
-	if waits <= smallFlush {
+	// The client does not read, or the answer is long: as long as it waits, all that the connection holds counts as memory of the client.
+	waits := cap(c.out) + len(c.in)
+	if c.fd == noFD && cap(c.out) <= smallFlush { // over TLS all answers come here
 		waits = 0
 	}
 	if !c.peer.Take(share.Memory, waits) {

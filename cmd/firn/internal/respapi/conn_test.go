@@ -98,7 +98,7 @@ func (s *Server) inTurn(t testing.TB, in []byte) string {
 			break
 		}
 		if len(args) > 0 {
-			c.out = c.out[:0]
+			c.out, c.flushed = c.out[:0], time.Now() // so that answers stay in c.out
 			c.one(args)
 			out.Write(c.out)
 		}
@@ -208,13 +208,27 @@ func TestAPipelineAllocatesNothing(t *testing.T) {
 	prepare(t, c)
 	each := func() {
 		on.out.Reset()
-		if n := copy(c.space(), in); !c.received(n) || c.filled != 0 {
+		if n := copy(c.space(), in); !c.received(n, time.Now()) || c.filled != 0 {
 			t.Fatal(c.filled, c.err)
 		}
 	}
 	each() // warm up: some memory is allocated once
 	if n := testing.AllocsPerRun(200, each); n >= 1 {
 		t.Errorf("%v allocations for 66 commands", n)
+	}
+}
+
+// The room for the ids of an answer is free once it is written: then the connection must not keep their memory.
+func TestALargeAnswerLeavesNoMemory(t *testing.T) {
+	s := open(t, settings.Config{Namespaces: map[string]settings.Namespace{"items": {Kind: "segment"}, "users": {Kind: "uuid"}}})
+	c := newConn(s, &tape{})
+	prepare(t, c)
+	for _, name := range []string{"items", "users"} {
+		c.filled = copy(c.space(), "FIRN.NEXT "+name+" COUNT 50000\r\n")
+		c.consume()
+		if ids, texts := cap(c.batch.IDs), cap(c.batch.Texts); ids > maxRun || texts > 0 {
+			t.Errorf("of %s it keeps %d ids and %d texts", name, ids, texts)
+		}
 	}
 }
 
@@ -239,7 +253,7 @@ func BenchmarkPipeline(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					on.out.Reset()
-					if n := copy(c.space(), in); !c.received(n) || !c.rest() {
+					if n := copy(c.space(), in); !c.received(n, time.Now()) || !c.rest() {
 						b.Fatal(c.err)
 					}
 				}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // directly says that TCP connections are served on their descriptors.
@@ -49,10 +50,14 @@ func (c *conn) serveDirectly(tcp *net.TCPConn) {
 func (c *conn) ready(fd uintptr) bool {
 	c.fd = fd
 	for {
+		start := time.Now()
+		if c.scratch == nil {
+			c.turn(start)
+		}
 		n, full, err := c.readNow(fd)
 		switch {
 		case n > 0:
-			if !c.received(n) {
+			if !c.received(n, start) {
 				return true
 			}
 			if !full && c.hot || c.server.draining.Load() {
@@ -72,7 +77,7 @@ func (c *conn) finish(fd uintptr) {
 	c.fd = fd
 	for range finalRounds {
 		n, _, err := c.readNow(fd)
-		if err != nil || !c.received(n) {
+		if err != nil || !c.received(n, time.Now()) {
 			break
 		}
 	}

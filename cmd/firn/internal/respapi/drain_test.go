@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
@@ -42,6 +43,43 @@ func TestCommandsSentBeforeTheShutdownAreAnswered(t *testing.T) {
 	}
 	idle.ended()
 	half.ended()
+}
+
+// A client may have sent commands for minutes of work: they must not delay the end, and take no ids that are then lost.
+func TestAShutdownRefusesWhatItHasNoTimeFor(t *testing.T) {
+	slow := settings.Config{Namespaces: map[string]settings.Namespace{"slow": {Pooled: settings.Pooled{Layout: "sonyflake"}}}}
+	s, _, address := serve(t, slow, func(c *respapi.Config) { c.FinalAnswers = 50 * time.Millisecond })
+	const commands = 500
+	piped, together := dial(t, address), dial(t, address)
+	piped.ask("PING")
+	piped.send(strings.Repeat("FIRN.NEXT slow COUNT 1000\r\n", commands)) // 40 ms each
+	together.ask("MULTI")
+	together.send(strings.Repeat("FIRN.NEXT slow COUNT 200\r\n", commands) + "EXEC\r\n")
+	for range commands {
+		together.reply()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Shutdown(ctx) }()
+	for name, last := range map[string]func() string{
+		"pipeline": func() (last string) {
+			for range commands {
+				last = piped.reply()
+			}
+			return last
+		},
+		"EXEC": together.reply,
+	} {
+		if got := last(); !strings.HasSuffix(strings.TrimSpace(got), "ask another server, or this one later") || !strings.Contains(got, "-TRYAGAIN shutting_down: ") {
+			t.Errorf("%s: the last answer is %.200s", name, got)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	piped.ended()
+	together.ended()
 }
 
 func TestAReloadLosesNoConnection(t *testing.T) {

@@ -76,8 +76,11 @@ func (c *conn) next(args [][]byte) {
 		c.failedFor(args[1], err)
 		return
 	}
-	batch := &c.batch // the connection may give its memory back
-	defer batch.Release()
+	kept := c.scratch // the connection may give its memory back
+	defer func() {
+		kept.dropBatch()
+		kept.batch.Release()
+	}()
 	c.out = resp.AppendArray(c.out, int(count))
 	for _, id := range c.batch.IDs {
 		c.out = resp.AppendInt(c.out, int64(id))

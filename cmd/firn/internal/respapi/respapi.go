@@ -27,11 +27,10 @@ const (
 	keepAlive      = 30 * time.Second
 	keepAliveCount = 4
 
-	bufferSize = 16 << 10 // read at once
-	flushAt    = 32 << 10 // bytes of answers to write before the next command is read
+	bufferSize = 8 << 10  // read at once
+	flushAt    = 16 << 10 // bytes of answers to write before the next command is read
 	smallFlush = 4 << 10  // bytes of answers that are not charged to a client that does not read them
-	maxRun     = 1024     // equal commands that are answered together
-	maxKept    = 1 << 14  // ids whose memory is kept for the next commands
+	maxRun     = 1024     // equal commands that are answered together, and ids whose memory is kept for the next commands
 )
 
 // The limits of a command before and after its client is known, as in Redis.
@@ -55,11 +54,15 @@ type Config struct {
 	WriteTimeout time.Duration
 	// TransactionTimeout bounds how long a transaction may stay open. Default: 20s.
 	TransactionTimeout time.Duration
+	// FinalAnswers is how long after the begin of a shutdown the commands that clients have sent are
+	// answered. Later ones are refused. Default: 3s.
+	FinalAnswers time.Duration
 }
 
 const (
 	defaultReadTimeout  = 10 * time.Second
 	defaultWriteTimeout = 10 * time.Second
+	defaultFinalAnswers = 3 * time.Second
 )
 
 // Server is the interface. Make one with [New]. Its methods may be called concurrently.
@@ -77,6 +80,7 @@ type Server struct {
 	ctx      context.Context // of requests; ends with Close
 	cancel   context.CancelFunc
 	draining atomic.Bool
+	late     atomic.Bool // the shutdown began FinalAnswers ago
 
 	mu        sync.Mutex // guards all below
 	listeners map[net.Listener]struct{}
@@ -94,6 +98,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.TransactionTimeout == 0 {
 		cfg.TransactionTimeout = defaultTransactionTimeout
+	}
+	if cfg.FinalAnswers == 0 {
+		cfg.FinalAnswers = defaultFinalAnswers
 	}
 	front := cfg.Service.Front(issuing.RESP)
 	s := &Server{
@@ -203,7 +210,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) drain() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.draining.Store(true)
+	if !s.draining.Swap(true) {
+		time.AfterFunc(s.cfg.FinalAnswers, func() { s.late.Store(true) })
+	}
 	var errs []error
 	for l := range s.listeners {
 		delete(s.listeners, l)

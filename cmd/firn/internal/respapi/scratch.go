@@ -44,10 +44,19 @@ func (c *conn) space() []byte {
 func (c *conn) release() {
 	s := c.scratch
 	c.scratch = nil
-	if s == nil || len(s.in) > bufferSize || cap(s.out) > 2*flushAt || cap(s.batch.IDs) > maxKept {
+	if s == nil || len(s.in) > bufferSize || cap(s.out) > 2*flushAt {
 		return
 	}
-	s.filled, s.out, s.batch.Texts = 0, s.out[:0], nil
+	s.filled, s.out = 0, s.out[:0]
+	s.dropBatch()
 	s.parser.Reset()
 	c.server.scratches.Put(s)
+}
+
+// dropBatch gives up the memory of a large answer. Its ids had room only until they were written.
+func (s *scratch) dropBatch() {
+	s.batch.Texts = nil
+	if cap(s.batch.IDs) > maxRun {
+		s.batch.IDs = nil
+	}
 }

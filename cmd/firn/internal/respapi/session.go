@@ -89,10 +89,16 @@ func (c *conn) one(args [][]byte) {
 		}
 		c.refuse(text)
 		return
-	case !known.takes(len(args)):
+	case !known.takes(len(args)) || len(args) > maxArguments:
 		text := fmt.Sprintf("wrong number of arguments for '%s' command", known.name)
+		if len(args) > maxArguments {
+			text += fmt.Sprintf(": it has %d, at most %d are allowed: use several commands", len(args), maxArguments)
+		}
 		c.count(failure.BadRequest("bad_request", "%s", text))
 		c.reject(known, "ERR ", text)
+		return
+	case c.server.late.Load() && !known.atOnce:
+		c.failed(c.server.front.Refuse(errLate))
 		return
 	case c.queue != nil && !known.atOnce:
 		c.enqueue(args)
@@ -139,6 +145,9 @@ func errorText(f *failure.Failure) string {
 	}
 	return ownError + f.Code + ": " + f.Message
 }
+
+// errLate answers the commands for which a shutdown leaves no time.
+var errLate = &failure.Failure{Status: http.StatusServiceUnavailable, Code: "shutting_down", Message: "the server is shutting down: ask another server, or this one later", Retry: time.Second}
 
 func badProtocol(err error) error { return failure.BadRequest("bad_request", "%v", err) }
 

@@ -3,8 +3,10 @@ package respapi
 import (
 	"encoding/binary"
 	"fmt"
+	"net/http"
 	"time"
 
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/resp"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
@@ -27,6 +29,7 @@ type queue struct {
 	count    int
 	bytes    int
 	args     int
+	ids      int64  // that FIRN.NEXT is to return
 	broken   bool   // EXEC must fail
 	why      string // why the server gave the transaction up; empty if it did not
 }
@@ -60,6 +63,13 @@ func (c *conn) enqueue(args [][]byte) {
 		c.refuse("ERR too many commands after MULTI: 4096, of 16384 arguments and 262144 bytes together, are allowed")
 		return
 	}
+	if batch := int64(c.server.front.Limits().Batch); asked(args) > batch-q.ids {
+		c.forgetQueue()
+		c.failed(c.server.front.Refuse(failure.New(http.StatusRequestEntityTooLarge, "batch_too_large",
+			"the commands after MULTI ask for more than %d ids, the limit of one answer: use several transactions, or none, since ids need none", batch)))
+		return
+	}
+	q.ids += asked(args)
 	before := cap(q.commands)
 	q.commands = binary.AppendUvarint(q.commands, uint64(len(args)))
 	for _, a := range args {
@@ -72,6 +82,15 @@ func (c *conn) enqueue(args [][]byte) {
 		return
 	}
 	c.out = resp.AppendSimple(c.out, "QUEUED")
+}
+
+// asked returns how many ids the answer of a command is to have, if the command says so.
+func asked(args [][]byte) int64 {
+	if len(args) != 4 || !is(args[0], "firn.next") {
+		return 0
+	}
+	n, _ := resp.Int(args[3])
+	return max(n, 0)
 }
 
 // forgetQueue frees the memory of the commands after MULTI.
@@ -118,7 +137,7 @@ func (c *conn) exec([][]byte) {
 		for rest := q.commands; len(rest) > 0; {
 			args, rest = nextQueued(args[:0], rest)
 			c.one(args)
-			if !c.room() {
+			if !c.between() {
 				return
 			}
 		}

@@ -58,9 +58,9 @@ func TestATransactionOfEmptyArgumentsIsBounded(t *testing.T) {
 	if got := c.ask("MULTI"); got != "+OK" {
 		t.Fatal(got)
 	}
-	command := "*1024\r\n$4\r\nINFO\r\n" + strings.Repeat("$0\r\n\r\n", 1023)
+	command := "*16\r\n$4\r\nINFO\r\n" + strings.Repeat("$0\r\n\r\n", 15)
 	queued := 0
-	for range 17 {
+	for range 1025 {
 		c.send(command)
 		switch got := c.reply(); {
 		case got == "+QUEUED":
@@ -69,10 +69,48 @@ func TestATransactionOfEmptyArgumentsIsBounded(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	if queued != 16 {
-		t.Errorf("%d commands of 1,024 arguments were kept", queued)
+	if queued != 1024 {
+		t.Errorf("%d commands of 16 arguments were kept", queued)
 	}
 	if got := c.ask("EXEC"); !strings.HasPrefix(got, "-EXECABORT") {
 		t.Error(got)
+	}
+}
+
+func TestATransactionAsksForNoMoreIDsThanOneAnswerHas(t *testing.T) {
+	limited := kinds
+	limited.Limits.Batch = new(10)
+	_, _, address := serve(t, limited)
+	for _, c := range []struct{ commands, last, exec string }{
+		{"FIRN.NEXT items COUNT 6; FIRN.NEXT items COUNT 4; INCR items", "+QUEUED", "*3 "},
+		{"FIRN.NEXT items COUNT 6; FIRN.NEXT items COUNT 5", "-FIRN batch_too_large: the commands after MULTI ask for more than 10 ids", "-EXECABORT"},
+		{"FIRN.NEXT items COUNT 6; firn.next items count 9223372036854775807", "-FIRN batch_too_large: ", "-EXECABORT"},
+		{"FIRN.NEXT items COUNT -9223372036854775808; FIRN.NEXT items COUNT 11", "-FIRN batch_too_large: ", "-EXECABORT"},
+	} {
+		conn := dial(t, address)
+		conn.ask("MULTI")
+		var got string
+		for command := range strings.SplitSeq(c.commands, "; ") {
+			got = conn.ask(command)
+		}
+		if !strings.HasPrefix(got, c.last) {
+			t.Errorf("%s: %s", c.commands, got)
+		}
+		if got := conn.ask("EXEC"); !strings.HasPrefix(got, c.exec) {
+			t.Errorf("EXEC of %s: %s", c.commands, got)
+		}
+	}
+}
+
+func TestACommandHasFewArguments(t *testing.T) {
+	_, _, address := serve(t, kinds)
+	c := dial(t, address)
+	for _, command := range []string{"CONFIG GET", "COMMAND INFO", "COMMAND DOCS", "SCRIPT EXISTS"} {
+		if got := c.ask(command + strings.Repeat(" x*x*x", 16)); strings.HasPrefix(got, "-") {
+			t.Errorf("%s of 16: %s", command, got)
+		}
+		if got := c.ask(command + strings.Repeat(" x*x*x", 17)); !strings.Contains(got, "it has 19, at most 18 are allowed") {
+			t.Errorf("%s of 17: %s", command, got)
+		}
 	}
 }

@@ -61,9 +61,7 @@ func (c *conn) keep() bool {
 		if cap(c.out) > bufferSize {
 			c.out = nil
 		}
-		if cap(c.batch.IDs) > maxRun {
-			c.batch.IDs = nil
-		}
+		c.dropBatch()
 		n = len(c.in) + cap(c.out)
 	}
 	if !c.peer.Take(share.Memory, n) {

@@ -145,6 +145,9 @@ func (c *Client) WaitForIDs(ctx context.Context, n int64) bool {
 	return true
 }
 
+// Waits reports whether as many requests of the client wait for room for ids as may.
+func (c *Client) Waits() bool { return c != nil && c.waiting.Load() >= maxWaiting }
+
 // GiveIDs gives the room for n ids back.
 func (c *Client) GiveIDs(n int64) {
 	if c != nil {
