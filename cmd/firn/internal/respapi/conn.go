@@ -30,6 +30,7 @@ type conn struct {
 	*scratch        // nil while there is no input
 	left     []byte // the begin of an unfinished command, while scratch is nil
 	kept     int    // bytes for an unfinished command that are charged to peer
+	record   int    // bytes for the longest message of TLS that are charged to peer
 
 	used    time.Time // when it was last answered
 	awake   time.Time // since when it has had something to do without a pause
@@ -102,6 +103,7 @@ func (c *conn) serve() {
 	c.release()
 	c.forgetQueue()
 	c.unkeep()
+	c.peer.Give(share.Memory, c.record)
 	c.peer.Leave()
 	c.server.cfg.Log.Debug("connection ended", "protocol", "resp", "client", c.id, "remote", c.net.RemoteAddr(), "reason", c.err)
 }
@@ -155,7 +157,7 @@ func (c *conn) serveAny() {
 				c.turn(start)
 				c.space()[0] = one[0]
 			}
-			if !c.received(n, start) {
+			if !c.chargeRecord(n) || !c.received(n, start) {
 				return
 			}
 		}
@@ -170,6 +172,21 @@ func (c *conn) serveAny() {
 			c.woken()
 		}
 	}
+}
+
+// chargeRecord charges what the TLS library keeps of its longest message, if that is long, as long as the connection lasts. N
+// is of one message, and at most of our own buffer, which is half of the longest.
+func (c *conn) chargeRecord(n int) bool {
+	const short = 2 << 10
+	memory := 4 * n // its buffer doubles, for what may be the first half
+	if !c.encrypted() || n <= short || memory <= c.record {
+		return true
+	}
+	if !c.peer.Take(share.Memory, memory-c.record) {
+		return c.tooMuch()
+	}
+	c.record = memory
+	return true
 }
 
 // finishAny answers the commands that a client sent before the shutdown: those that a read
@@ -323,7 +340,7 @@ func (c *conn) flush() bool {
 	if c.fd == noFD && cap(c.out) <= smallFlush { // over TLS all answers come here
 		waits = 0
 	}
-	if !c.peer.Take(share.Memory, waits) {
+	if waits > 0 && !c.peer.Take(share.Memory, waits) {
 		c.end(errUnread)
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // serveTLS makes a server answer over TLS too. It returns a channel with the result of Serve.
@@ -110,5 +111,45 @@ func TestCommandsSentBeforeTheShutdownAreAnsweredOverTLS(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+}
+
+// The TLS library keeps the memory of a connection's longest message while the connection is idle.
+func TestAnIdleConnectionIsChargedForALongMessageOverTLS(t *testing.T) {
+	s, service, _ := serve(t, kinds)
+	address, _ := serveTLS(t, s)
+	used := func() int { return service.Shares().Used(share.Memory) }
+	c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, DynamicRecordSizingDisabled: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ask := func(argument int) string {
+		text := strings.Repeat("x", argument)
+		if _, err := io.WriteString(c, "ECHO "+text+"\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(fmt.Sprintf("$%d\r\n%s\r\n", argument, text)))
+		n, _ := io.ReadFull(c, got) // fewer where it is refused
+		return string(got[:n])
+	}
+	if ask(100); used() != 0 {
+		t.Errorf("%d bytes for a short message", used())
+	}
+	ask(4000)
+	within(t, "about four times the message are charged", func() bool { return used() > 12_000 && used() <= 4*4096 })
+	service.Shares().Limit(share.Limits{HTTP: 10, Redis: 10, Requests: 10, Percent: 0}) // an address has nothing more
+	if got := ask(6000); !strings.HasPrefix(got, "-TRYAGAIN overloaded: ") {
+		t.Errorf("%.80q", got)
+	}
+	within(t, "all is given back", func() bool { return used() == 0 })
+}
+
+func within(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what, ": not after 10s")
+		}
 	}
 }

@@ -65,10 +65,7 @@ func (c *conn) keep() bool {
 		n = len(c.in) + cap(c.out)
 	}
 	if !c.peer.Take(share.Memory, n) {
-		c.failed(c.server.front.Refuse(c.peer.Refusal(share.Memory)))
-		c.flush()
-		c.end(errMemory)
-		return false
+		return c.tooMuch()
 	}
 	c.kept = n
 	if c.fd != noFD {
@@ -77,6 +74,15 @@ func (c *conn) keep() bool {
 		c.release()
 	}
 	return true
+}
+
+// tooMuch ends a connection whose address has no memory left.
+func (c *conn) tooMuch() bool {
+	c.out = nil // the refusal itself must need none
+	c.failed(c.server.front.Refuse(c.peer.Refusal(share.Memory)))
+	c.flush()
+	c.end(errMemory)
+	return false
 }
 
 // unkeep ends keep, when more input has come.
