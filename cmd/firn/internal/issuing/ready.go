@@ -28,16 +28,44 @@ func (s *Service) Ready(names ...string) error {
 	if len(names) > 0 {
 		return now.readyFor(names)
 	}
-	cannot := now.unable(maps.Keys(now.namespaces))
-	if len(now.namespaces) == 0 && now.dynamic != nil {
-		if err := (leased{now.dynamic}).able(); err != nil {
-			return notReady(failure.Public(err) + sayWhy)
+	return s.readiness(now).err
+}
+
+// readinessLasts is how long one answer serves all who ask for the readiness of all namespaces: it costs milliseconds if
+// there are thousands, and every watch of health asks once a second.
+const readinessLasts = 100 * time.Millisecond
+
+// A readiness is that of all namespaces.
+type readiness struct {
+	of      *snapshot
+	at      time.Time
+	err     error  // why none can issue
+	lacking string // which cannot and why
+}
+
+// readiness returns the latest readiness of a snapshot, at most readinessLasts old.
+func (s *Service) readiness(now *snapshot) *readiness {
+	s.judging.Lock()
+	defer s.judging.Unlock()
+	if r := s.judged; r == nil || r.of != now || time.Since(r.at) >= readinessLasts {
+		s.judged = now.judge()
+	}
+	return s.judged
+}
+
+func (s *snapshot) judge() *readiness {
+	r := &readiness{of: s, at: time.Now()}
+	cannot := s.unable(maps.Keys(s.namespaces))
+	r.lacking = listed(cannot)
+	if len(s.namespaces) == 0 && s.dynamic != nil {
+		if err := (leased{s.dynamic}).able(); err != nil {
+			r.err = notReady(failure.Public(err) + sayWhy)
 		}
 	}
-	if len(cannot) < len(now.namespaces) || len(cannot) == 0 {
-		return nil
+	if len(cannot) == len(s.namespaces) && len(cannot) > 0 {
+		r.err = notReady("no namespace can issue: " + r.lacking + sayWhy)
 	}
-	return notReady("no namespace can issue: " + listed(cannot) + sayWhy)
+	return r
 }
 
 // sayWhy ends the public text, which has no errors: they may contain the store's address.
@@ -65,10 +93,7 @@ func (s *snapshot) readyFor(names []string) error {
 }
 
 // Lacking says which namespaces cannot issue and why, in public text; "" if all can.
-func (s *Service) Lacking() string {
-	now := s.now.Load()
-	return listed(now.unable(maps.Keys(now.namespaces)))
-}
+func (s *Service) Lacking() string { return s.readiness(s.now.Load()).lacking }
 
 // unable returns, by name, why namespaces cannot issue. Those that can are left out.
 func (s *snapshot) unable(names func(func(string) bool)) map[string]error {

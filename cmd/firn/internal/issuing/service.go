@@ -73,6 +73,9 @@ type Service struct {
 	mu       sync.Mutex // held briefly while now changes
 	now      atomic.Pointer[snapshot]
 	draining atomic.Bool
+
+	judging sync.Mutex // guards judged
+	judged  *readiness // the latest
 }
 
 // A snapshot is everything served under one configuration. It is replaced, never changed.
