@@ -368,7 +368,7 @@ func TestAGaleraClusterHasOneLife(t *testing.T) {
 	}
 	e.Restart()
 	until(t, "the cluster to be ready", func() bool {
-		_, err := e.mustOpen(t, e.source("root", name, "")).Get(context.Background(), "first")
+		_, err := e.open(e.source("root", name, ""))
 		return err == nil
 	})
 	if restarted := life("restarted"); restarted == joined {
