@@ -134,9 +134,6 @@ func (l *Lease) unused(ctx context.Context, grant firn.Grant) error {
 
 // switchWorker is [firn.Config.Switch].
 func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, error) {
-	if ctx.Err() != nil { // it asked only for ids that need no switch
-		return firn.Grant{}, context.Cause(ctx)
-	}
 	// Next has no context, and the store may not answer.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.searchLimit())
 	defer cancel()

@@ -276,20 +276,6 @@ func TestASwitchGetsTheTicksItAsksFor(t *testing.T) {
 	}
 }
 
-// A server asks first for the ids that there are without waiting.
-func TestASwitchIsNotTriedForACallerThatDoesNotWait(t *testing.T) {
-	w := newWorld(t)
-	l := w.start(w.shared, func(c *Config) { c.Generator.Layout = layout("41/0/1/12") })
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := l.switchWorker(ctx, l.gen.Now()); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if s := l.State(); s.Last != nil || s.Switches != 0 {
-		t.Errorf("it counts as a switch that failed: %+v", s)
-	}
-}
-
 // stepped is the system's time with a wall clock that may be set back.
 type stepped struct {
 	firn.TimeSource

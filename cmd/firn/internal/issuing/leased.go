@@ -165,7 +165,7 @@ func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool 
 		layout: cmp.Or(cfg.Generator.Layout, firn.DefaultLayout()), clock: cfg.Generator.Clock, log: s.log,
 		cancel: cancel, ended: make(chan struct{}),
 	}
-	p.queue = newQueue(p.layout)
+	p.queue = newQueue(p.layout, cfg.Generator.Rollback)
 	cfg.Store, cfg.Log = s.store, s.log
 	go func() {
 		defer close(p.ended)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +18,7 @@ import (
 // through it. A request that finds its ids without it pays for one reading of a number that rarely changes.
 type queue struct {
 	slice  int          // ids of a turn
+	always bool         // whether all requests enter, see newQueue
 	inside atomic.Int64 // requests
 
 	mu    sync.Mutex // guards all below; not held while waiting
@@ -31,15 +33,16 @@ type line struct {
 	waits []chan struct{} // closed when the turn comes
 }
 
-// newQueue returns a queue whose slices have the ids of a millisecond.
-func newQueue(l firn.Layout) *queue {
+// newQueue returns a queue whose slices have the ids of a millisecond. All requests enter it if the generator may switch
+// workers: asked with a context that has ended, it would skip that policy for the next.
+func newQueue(l firn.Layout, policies firn.Rollback) *queue {
 	ids := float64(l.MaxSequence()+1) * 1e6 / float64(l.Unit())
-	return &queue{slice: int(min(max(ids, 1), maxRange)), lines: map[*share.Client]*line{}}
+	return &queue{slice: int(min(max(ids, 1), maxRange)), always: strings.Contains(policies.String(), "switch"), lines: map[*share.Client]*line{}}
 }
 
 // take calls take until it has taken n ids. An error of take comes with the number of ids that it has taken nevertheless.
 func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, n int) (int, error)) error {
-	if q.inside.Load() == 0 {
+	if !q.always && q.inside.Load() == 0 {
 		got, err := take(ended, n) // what there is without waiting
 		if err == nil || !errors.Is(err, context.Canceled) {
 			return err

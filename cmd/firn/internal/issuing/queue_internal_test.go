@@ -31,7 +31,7 @@ func addresses(t *testing.T) (here, there context.Context) {
 
 func TestAnAddressThatAsksForMoreIDsThanThereAreDelaysOthersByASlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, from := newQueue(firn.DefaultLayout()), &scarce{}
+		q, from := newQueue(firn.DefaultLayout(), firn.Rollback{}), &scarce{}
 		if q.slice != 4096 {
 			t.Fatalf("a slice has %d ids", q.slice)
 		}
@@ -75,7 +75,7 @@ func TestAnAddressThatAsksForMoreIDsThanThereAreDelaysOthersByASlice(t *testing.
 
 func TestARequestThatEndsLosesItsTurnToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, from := newQueue(firn.DefaultLayout()), &scarce{}
+		q, from := newQueue(firn.DefaultLayout(), firn.Rollback{}), &scarce{}
 		here, there := addresses(t)
 		why := errors.New("gone")
 		failed := make(chan error, 4)
@@ -113,7 +113,7 @@ func TestARequestThatEndsLosesItsTurnToTheNext(t *testing.T) {
 
 // Errors that no wait would end come at once, and ids that need no wait do not enter the queue.
 func TestWhatNeedsNoWaitDoesNotEnterTheQueue(t *testing.T) {
-	q := newQueue(firn.DefaultLayout())
+	q := newQueue(firn.DefaultLayout(), firn.Rollback{})
 	calls := 0
 	for _, want := range []error{nil, firn.ErrClosed} {
 		err := q.take(t.Context(), 100_000, func(ctx context.Context, n int) (int, error) {
@@ -125,5 +125,23 @@ func TestWhatNeedsNoWaitDoesNotEnterTheQueue(t *testing.T) {
 		if !errors.Is(err, want) || calls == 0 {
 			t.Error(err)
 		}
+	}
+}
+
+// Asked with a context that has ended, "switch, ahead 100000" would go ahead of the clock without trying another worker.
+func TestAPoolThatMaySwitchWorkersIsAskedWithTheRequestsContext(t *testing.T) {
+	policies, err := firn.ParseRollback("switch, ahead 100000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newQueue(firn.DefaultLayout(), policies)
+	err = q.take(t.Context(), 1, func(ctx context.Context, n int) (int, error) {
+		if ctx.Err() != nil {
+			t.Error("it is asked with a context that has ended")
+		}
+		return n, nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
