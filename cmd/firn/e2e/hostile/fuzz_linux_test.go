@@ -105,7 +105,7 @@ var (
 	// asThey is what the servers of Leaf and CosId answer with status 500, unknown keys and unreadable parameters, and what
 	// the libraries of gRPC and Connect call an internal error: what breaks the protocol. Ours are in the log, too.
 	asThey = regexp.MustCompile(`LeafServerException|"code":"500","msg":"(parameter|invalid query)|` +
-		`(message"?: ?"?)(protocol error: |unexpected EOF|malformed |Received a HEADERS frame|corrupt response|unmarshal end stream|cardinality violation|grpc: )`)
+		`(message"?: ?"?)(protocol error: |unexpected EOF|malformed |Received a HEADERS frame|corrupt response|unmarshal end stream|cardinality violation|no host or |grpc: )`)
 )
 
 // outcome returns "ok", a code or a status.
