@@ -52,7 +52,7 @@ func init() {
 		d.finds("doubtful", "listen", "a program listens on "+taken.Addr().String()+" already", with("listen: {http: "+taken.Addr().String()+"}")...)
 		d.finds("bad", "listen", "no server can listen there", with("listen: {http: '192.0.2.1:7070'}")...)
 		d.finds("doubtful", "connections", "raise ulimit -n", with("limits: {connections: 1000000}")...)
-		d.refuses("a port up to 65535", with("listen: {http: '127.0.0.1:99999'}")...)
+		d.refuses("a port is at most 65535", with("listen: {http: '127.0.0.1:99999'}")...)
 		d.refuses("give one of them another port", with("listen: {http: '127.0.0.1:7070', resp: '127.0.0.1:7070'}")...)
 		itself := d.file("namespaces: {}")
 		d.must(appendTo(itself, "audit: {file: "+itself+"}\n"))

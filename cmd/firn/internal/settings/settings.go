@@ -214,7 +214,7 @@ func CheckAddress(address string) error {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil || port == "" {
-		return firn.NewSyntaxError("address to listen on", address, "write HOST:PORT, with a port up to 65535, as in 127.0.0.1:7070, or :7070 for all interfaces")
+		return firn.NewSyntaxError("address to listen on", address, "write HOST:PORT, as in 127.0.0.1:7070, or :7070 for all interfaces; a port is at most 65535")
 	}
 	return nil
 }
