@@ -38,6 +38,13 @@ func (h *handler) distribute(w http.ResponseWriter, r *http.Request) error {
 	if err := h.admit(r, "machines "+of.Namespace, func() (bool, error) { return h.machines.Exists(r.Context(), of.Namespace) }); err != nil {
 		return err
 	}
+	of.New = func() (func(), error) {
+		undo, err := h.cfg.Create(r)
+		if err != nil {
+			return nil, denied(err)
+		}
+		return undo, nil
+	}
 	got, err := h.machines.Distribute(r.Context(), of, bits, guard)
 	if err != nil {
 		return err

@@ -185,7 +185,7 @@ func (c *Client) Refusal(r Resource) *failure.Failure {
 		who = "one token"
 	}
 	if r == Names {
-		return failure.New(nouns[r].status, nouns[r].code, "too many names made on first use: one address may make %d (limits.share), all clients %d: declare yours in the configuration, below namespaces",
+		return failure.New(nouns[r].status, nouns[r].code, "too many names made on first use, and machine numbers of CosId: one address may make %d (limits.share), all clients %d: declare namespaces in the configuration, give numbers back",
 			each, all)
 	}
 	f := failure.New(nouns[r].status, nouns[r].code, "too many %s: %s may have %d, all clients %d (limits.share, limits.md): try again, or another server",

@@ -26,7 +26,21 @@ type request struct {
 
 	claimed bool // this call has tried to make the instance the holder of claim
 	claim   int
+	undo    func()  // of Instance.New
 	held    machine // as written; revision 0 if the write failed or its answer was lost
+}
+
+// admit asks for a number that was never used, before anything is written.
+func (q *request) admit(m machine) error {
+	if m.revision != 0 || q.New == nil || q.undo != nil {
+		return nil
+	}
+	undo, err := q.New()
+	if err != nil {
+		return &refusedError{err}
+	}
+	q.undo = undo
+	return nil
 }
 
 func check(of Instance, guard int64) error {
@@ -70,6 +84,9 @@ func (r *Registrar) Distribute(ctx context.Context, of Instance, bits int, guard
 		return err
 	})
 	if err != nil {
+		if q.undo != nil && q.held.revision == 0 {
+			q.undo()
+		}
 		return State{}, err
 	}
 	return state, nil
@@ -145,10 +162,11 @@ func (r *Registrar) find(ctx context.Context, q *request, v *view) (int, error) 
 			}
 			m, err := r.machine(ctx, q.Namespace, id)
 			if err == nil && m.free(q) {
-				return id, nil
-			}
-			if err == nil {
-				r.note(q.Namespace, id, m) // no longer a candidate
+				if err = q.admit(m); err == nil {
+					return id, nil
+				}
+			} else if err == nil {
+				r.noteIn(v, id, m) // no longer a candidate
 			}
 			r.unpick(v, id)
 			if err != nil {
@@ -238,7 +256,7 @@ func (r *Registrar) reclaim(ctx context.Context, q *request, v *view) (found boo
 			return found, err
 		}
 		if !m.Held {
-			r.note(q.Namespace, id, m)
+			r.noteIn(v, id, m)
 			found = true
 			continue
 		}
@@ -256,7 +274,7 @@ func (r *Registrar) reclaim(ctx context.Context, q *request, v *view) (found boo
 		if m, err = r.setMachine(ctx, q.Namespace, id, m); err != nil {
 			return found, err
 		}
-		r.note(q.Namespace, id, m)
+		r.noteIn(v, id, m)
 		found = true
 	}
 	return found, nil

@@ -84,3 +84,8 @@ func (e *ClockError) Error() string {
 
 // Is reports whether target is [ErrClock].
 func (e *ClockError) Is(target error) bool { return target == ErrClock }
+
+// A refusedError is an error of Instance.New.
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }

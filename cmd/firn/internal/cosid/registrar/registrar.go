@@ -105,6 +105,9 @@ type Instance struct {
 	Namespace, Name string
 	// Stable instances keep their number for ever, even while they are down.
 	Stable bool
+	// New, if not nil, is called by Distribute before it uses a number that was never used. Distribute returns its error,
+	// or calls undo if the number was not assigned.
+	New func() (undo func(), err error)
 }
 
 // A State is a machine number and when its holder last called.
@@ -147,7 +150,7 @@ func (r *Registrar) try(ctx context.Context, what string, of Instance, once func
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrOverflow), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost):
+		case errors.Is(err, ErrOverflow), errors.Is(err, ErrNotFound), errors.Is(err, ErrLost), errors.As(err, new(*refusedError)):
 			return err
 		case errors.Is(err, store.ErrConflict):
 		case errors.Is(err, store.ErrRefused), errors.Is(err, store.ErrForeign), errors.Is(err, ErrClock), ctx.Err() != nil:

@@ -3,6 +3,7 @@ package registrar
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"slices"
 	"time"
 )
@@ -15,9 +16,10 @@ type view struct {
 	loading  chan struct{} // a semaphore of 1: held while the machines are listed
 
 	// Guarded by the registrar's lock.
-	machines map[int]machine
-	busy     map[int]bool  // a call on this server is about to take the number
-	loaded   time.Duration // monotonic, when the listing began
+	machines map[int]machine // each with the short of its instance
+	forget   *time.Timer     // gives the view up when it has not been loaded for viewLifetime
+	busy     map[int]bool    // a call on this server is about to take the number
+	loaded   time.Duration   // monotonic, when the listing began
 	valid    bool
 }
 
@@ -86,14 +88,42 @@ func (r *Registrar) load(ctx context.Context, namespace string, v *view, since t
 		if err != nil {
 			return err
 		}
-		if machines[id], err = readMachine(e); err != nil {
+		m, err := readMachine(e)
+		if err != nil {
 			return err
 		}
+		machines[id] = m.compact()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if v.forget == nil {
+		v.forget = time.AfterFunc(viewLifetime, func() { r.forget(namespace, v) })
+	} else {
+		v.forget.Reset(viewLifetime)
+	}
 	v.machines, v.loaded, v.valid = machines, began, true
 	return nil
+}
+
+// forget gives a view up. Calls that use it go on with it.
+func (r *Registrar) forget(namespace string, v *view) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.views[namespace] == v {
+		delete(r.views, namespace)
+	}
+}
+
+// compact returns what a view keeps: names of instances have up to 255 bytes, and a view may have 65,536 machines.
+func (m machine) compact() machine {
+	m.Instance = short(m.Instance)
+	return m
+}
+
+// short stands for the name of an instance where a mistake costs one more read of the store.
+func short(instance string) string {
+	sum := sha256.Sum256([]byte(instance))
+	return string(sum[:8])
 }
 
 // loadedSince reports whether the view was listed at since or later.
@@ -107,8 +137,19 @@ func (r *Registrar) loadedSince(v *view, since time.Duration) bool {
 func (r *Registrar) note(namespace string, id int, m machine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if v := r.views[namespace]; v != nil && v.valid && m.revision != 0 {
-		v.machines[id] = m
+	r.views[namespace].note(id, m)
+}
+
+// noteIn is note of a view that may have been given up.
+func (r *Registrar) noteIn(v *view, id int, m machine) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v.note(id, m)
+}
+
+func (v *view) note(id int, m machine) {
+	if v != nil && v.valid && m.revision != 0 {
+		v.machines[id] = m.compact()
 	}
 }
 
@@ -142,10 +183,11 @@ func (r *Registrar) unpick(v *view, id int) {
 // else those of silent holders, longest silent first. The caller holds the registrar's lock.
 func (v *view) candidates(q *request) []int {
 	var returned, silent []int
+	own := short(q.Name)
 	for id, m := range v.machines {
 		switch {
 		case id >= q.limit || v.busy[id]:
-		case !m.Held || m.Instance == q.Name:
+		case !m.Held || m.Instance == own:
 			returned = append(returned, id)
 		case m.free(q):
 			silent = append(silent, id)
