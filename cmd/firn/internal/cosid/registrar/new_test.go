@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,7 +67,12 @@ func TestAViewIsSmallAndIsGivenUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		v := r.views["shop"]
+		views := func() map[string]*view {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return maps.Clone(r.views)
+		}
+		v := views()["shop"]
 		if v == nil || len(v.machines) != 3 {
 			t.Fatalf("%+v", v)
 		}
@@ -77,13 +83,13 @@ func TestAViewIsSmallAndIsGivenUp(t *testing.T) {
 		}
 		time.Sleep(viewLifetime + time.Second)
 		synctest.Wait()
-		if len(r.views) > 0 {
+		if len(views()) > 0 {
 			t.Error("it is kept for ever")
 		}
 		if _, err := r.Distribute(t.Context(), Instance{Namespace: "shop", Name: "new"}, 4, 1000); err != nil {
 			t.Error(err)
 		}
-		if v.note(9, machine{revision: 1}); v.machines[9].revision != 1 {
+		if r.noteIn(v, 9, machine{revision: 1}); v.machines[9].revision != 1 {
 			t.Error("a call that uses a view that was given up does not see what it read")
 		}
 	})
