@@ -127,6 +127,18 @@ func framedAttacks(p served) []attack {
 		})},
 		{"HTTP/2 answers that wait for a window", declared, hold(2000, func(c *conn) { unread(c, p.one, 250, 90, noWindow) })},
 		{"large HTTP/2 answers that wait for a window", declared, hold(2000, func(c *conn) { unread(c, p.large, 250, 0, noWindow) })},
+		{"reflection that waits for a window", declared, hold(2000, func(c *conn) {
+			const symbol = "google.protobuf.FileDescriptorProto"
+			question := "\x22" + string(rune(len(symbol))) + symbol
+			f := frames(c, noWindow)
+			for range 250 {
+				stream := f.begin("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", question, 0, true)
+				for range 8 {
+					_ = f.WriteData(stream, false, []byte("\x00\x00\x00\x00"+string(rune(len(question)))+question))
+				}
+			}
+			_ = f.send()
+		})},
 		{"HTTP/2 errors that are not read", declared, hold(2000, func(c *conn) { unread(c, p.failed, 5000, 0) })},
 		{"HTTP/2 requests that are reset", declared, func(ctx context.Context, v *target) {
 			v.repeat(ctx, p.port(v), 100, func(c *conn) {

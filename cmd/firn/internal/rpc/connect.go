@@ -11,6 +11,7 @@ import (
 
 	"connectrpc.com/connect"
 	health "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
@@ -31,7 +32,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	a.registerHealth(mux, limits)
 	for _, service := range []string{reflectionService, oldReflectionService} {
 		path := "/" + service + "/" + reflectionMethod
-		mux.Handle(path, connect.NewBidiStreamHandler(path, reflectOverConnect, limits, connect.WithCodec(rawCodec{})))
+		mux.Handle(path, a.plain(connect.NewBidiStreamHandler(path, a.reflect, limits, connect.WithCodec(rawCodec{}))))
 	}
 }
 
@@ -257,8 +258,13 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 		}, options)))
 }
 
-// reflectOverConnect answers questions about the schema.
-func reflectOverConnect(_ context.Context, stream *connect.BidiStream[raw, raw]) error {
+// reflect answers questions about the schema.
+func (a *API) reflect(ctx context.Context, stream *connect.BidiStream[raw, raw]) error {
+	leave, err := enter(share.Watches, clientIn(ctx))
+	if err != nil {
+		return a.fail(ctx, err)
+	}
+	defer leave()
 	var of reflection
 	for {
 		question, err := stream.Receive()
@@ -284,13 +290,15 @@ type rawCodec struct{}
 // Name implements [connect.Codec].
 func (rawCodec) Name() string { return "proto" }
 
-// Marshal implements [connect.Codec].
+// Marshal implements [connect.Codec]. Errors have details, which are messages of protobuf.
 func (rawCodec) Marshal(v any) ([]byte, error) {
-	m, ok := v.(*raw)
-	if !ok {
-		return nil, errMessage
+	switch m := v.(type) {
+	case *raw:
+		return *m, nil
+	case proto.Message:
+		return proto.Marshal(m)
 	}
-	return *m, nil
+	return nil, errMessage
 }
 
 // Unmarshal implements [connect.Codec].

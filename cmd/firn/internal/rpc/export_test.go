@@ -14,14 +14,15 @@ func (a *API) Open() (ids, health int) {
 	return a.service.Shares().Used(share.Streams), a.service.Shares().Used(share.Watches)
 }
 
-// Occupy takes or frees all places for streams of ids.
+// Occupy takes or frees all places for streams of ids, and for watches.
 func (a *API) Occupy(take bool) {
-	all, _ := a.service.Shares().Of(share.Streams)
 	of := a.service.Shares().Token("of a test")
 	defer of.Leave()
-	if take {
-		of.Take(share.Streams, all)
-	} else {
-		of.Give(share.Streams, all)
+	for _, r := range []share.Resource{share.Streams, share.Watches} {
+		if all, _ := a.service.Shares().Of(r); take {
+			of.Take(r, all)
+		} else {
+			of.Give(r, all)
+		}
 	}
 }

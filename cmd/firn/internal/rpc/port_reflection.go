@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // reflects returns the method of a reflection service.
@@ -28,6 +29,11 @@ func (p *Port) reflects(service string) grpc.StreamDesc {
 
 // reflect answers questions until the client has no more, or has asked none for the time that a message may take.
 func (p *Port) reflect(a *API, c *call, stream grpc.ServerStream) error {
+	leave, err := enter(share.Watches, c.conn.client)
+	if err != nil {
+		return err
+	}
+	c.leave = leave
 	var of reflection
 	out := newPortStream(a, c, stream)
 	questions, failed := make(chan raw), make(chan error, 1)

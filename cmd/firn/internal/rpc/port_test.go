@@ -308,6 +308,29 @@ func TestStreamsOverThePortAreLimited(t *testing.T) {
 	}
 }
 
+// Each may keep four answers of some kilobytes that its client does not read.
+func TestStreamsOfReflectionAreLimited(t *testing.T) {
+	p := newPort(t, func(*rpc.PortConfig, *share.Limits) {})
+	overHTTP, h := newAPI(t, func(*http.Server) {})
+	for address, api := range map[string]*rpc.API{p.address: p.api, h.Listener.Addr().String(): overHTTP} {
+		ask := func(want codes.Code) {
+			t.Helper()
+			answer, err := (&port{address: address}).post(t, h2c(t), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", bytes.NewReader(frame(0, []byte("\x3a\x01*"))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.Header.Get("Grpc-Status")+answer.Trailer.Get("Grpc-Status") != fmt.Sprint(int(want)) {
+				t.Errorf("%v: %v %v, want %v", err, answer.Header, answer.Trailer, want)
+			}
+		}
+		api.Occupy(true)
+		ask(codes.ResourceExhausted)
+		api.Occupy(false)
+		ask(codes.OK)
+	}
+}
+
 func TestACanceledStreamOverThePortEndsAtTheServerToo(t *testing.T) {
 	p := newPort(t, func(*rpc.PortConfig, *share.Limits) {})
 	client, _ := p.dial(t)
