@@ -39,7 +39,7 @@ func TestWhateverAServerWarnsOfAtItsStartIsAFindingOfDoctor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found = slices.Concat(found, issuing.Examine(t.Context(), memstore.New(nil), cfg), server.Examine(cfg, v.addr))
+	found = slices.Concat(found, issuing.Examine(t.Context(), memstore.New(nil), cfg), server.Examine(cfg, v.addr, v.redis, v.grpc))
 	warned := warning.FindAllStringSubmatch(v.log.String(), -1)
 	for _, w := range warned {
 		said := w[1]
