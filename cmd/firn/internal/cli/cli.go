@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/cmd/firn/internal/logqueue"
+	"github.com/firn-id/firn/cmd/firn/internal/logging"
 )
 
 // The exit statuses.
@@ -64,7 +64,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	if lines, ok := root.ErrOrStderr().(*logqueue.Queue); ok { // of a server
+	if lines, ok := root.ErrOrStderr().(*logging.Queue); ok { // of a server
 		stderr = lines
 		defer func() { _ = lines.Close() }() // there is no one left to tell
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
-	"github.com/firn-id/firn/cmd/firn/internal/sparse"
+	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/segment"
 )
 
@@ -22,7 +22,7 @@ type handler struct {
 	known sync.Map // the names that exist, each with its kind
 
 	mu     sync.Mutex // guards logged
-	logged map[string]*sparse.Log
+	logged map[string]*logging.Seldom
 }
 
 // logInterval is how often failures with one code are logged. Without it, all clients that
@@ -34,7 +34,7 @@ func (h *handler) shouldLog(kind string) (omitted int, ok bool) {
 	h.mu.Lock()
 	l := h.logged[kind]
 	if l == nil { // there are only four kinds, so the map stays small
-		l = sparse.Every(logInterval)
+		l = logging.Every(logInterval)
 		h.logged[kind] = l
 	}
 	h.mu.Unlock()
@@ -48,7 +48,7 @@ func Handler(cfg Config) (http.Handler, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)
 	}
-	h := &handler{cfg: cfg, logged: map[string]*sparse.Log{}}
+	h := &handler{cfg: cfg, logged: map[string]*logging.Seldom{}}
 	var err error
 	if h.machines, err = cfg.machines(); err != nil {
 		return nil, err

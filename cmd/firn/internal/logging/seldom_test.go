@@ -1,14 +1,14 @@
-package sparse_test
+package logging_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/sparse"
+	"github.com/firn-id/firn/cmd/firn/internal/logging"
 )
 
 func TestOneEventPassesInEachInterval(t *testing.T) {
-	l := sparse.Every(10 * time.Second)
+	l := logging.Every(10 * time.Second)
 	for _, c := range []struct {
 		at      time.Duration
 		omitted int

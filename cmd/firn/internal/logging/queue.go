@@ -1,5 +1,4 @@
-// Package logqueue writes a log from a goroutine of its own, so that nothing waits for whoever reads it.
-package logqueue
+package logging
 
 import (
 	"bytes"
@@ -21,7 +20,7 @@ const (
 )
 
 // A Queue is a writer of records that never waits. Each Write is one record. Records that find no room, since the ones
-// before them are not written yet, are lost and counted. Its methods may be called concurrently. Make one with [New].
+// before them are not written yet, are lost and counted. Its methods may be called concurrently. Make one with [NewQueue].
 type Queue struct {
 	to   io.Writer
 	lost func(records int64) []byte
@@ -38,9 +37,9 @@ type Queue struct {
 	wake    *sync.Cond
 }
 
-// New returns a queue in front of a writer. After records were lost it writes what lost returns, once the writer takes
+// NewQueue returns a queue in front of a writer. After records were lost it writes what lost returns, once the writer takes
 // some again. It calls end, if that is not nil, after the last record.
-func New(to io.Writer, lost func(records int64) []byte, end func() error) *Queue {
+func NewQueue(to io.Writer, lost func(records int64) []byte, end func() error) *Queue {
 	q := &Queue{to: to, lost: lost, end: end, done: make(chan struct{})}
 	q.wake = sync.NewCond(&q.mu)
 	go q.run()
@@ -129,7 +128,7 @@ func (q *Queue) next() (records [][]byte, missing int64) {
 	return records, missing
 }
 
-// Line returns the lost of [New] for a log in the format of a handler.
+// Line returns the lost of [NewQueue] for a log in the format of a handler.
 func Line(handler func(io.Writer) slog.Handler, message string) func(records int64) []byte {
 	return func(records int64) []byte {
 		var line bytes.Buffer

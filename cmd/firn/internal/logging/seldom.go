@@ -1,13 +1,13 @@
-// Package sparse decides which events are logged, of those that clients or the network cause as often as they like.
-package sparse
+// Package logging bounds what a log costs: which of many events are logged, and that nothing waits for whoever reads it.
+package logging
 
 import (
 	"sync"
 	"time"
 )
 
-// A Log lets one event pass in each interval. Make it with [Every]. Its methods may be called concurrently.
-type Log struct {
+// A Seldom lets one event pass in each interval. Make it with [Every]. Its methods may be called concurrently.
+type Seldom struct {
 	every time.Duration
 
 	mu      sync.Mutex
@@ -17,10 +17,10 @@ type Log struct {
 }
 
 // Every returns a log for one event in an interval.
-func Every(interval time.Duration) *Log { return &Log{every: interval} }
+func Every(interval time.Duration) *Seldom { return &Seldom{every: interval} }
 
 // Due reports whether an event is to be logged, and how many were omitted before it. Now is a monotonic clock's.
-func (l *Log) Due(now time.Duration) (omitted int, due bool) {
+func (l *Seldom) Due(now time.Duration) (omitted int, due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.began && now-l.last < l.every {
