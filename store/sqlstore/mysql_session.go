@@ -45,7 +45,7 @@ const (
 	mysqlGalera    = `galera `
 	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M! AND 'STATEMENT' NOT IN (@@binlog_format, @@wsrep_forced_binlog_format) */ /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
 	// The second column lists the members whose data belongs to the life that the third one names.
-	mysqlCluster = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE, COALESCE(v, ''), COALESCE(rev, 0)
+	mysqlCluster = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE, v, COALESCE(rev, 0)
 		FROM (SELECT 1) AS one LEFT JOIN ` + Table + ` ON k = '` + membersKey + `'`
 
 	// The life of a server is its identity and its start time: two containers may share a name and a
@@ -53,13 +53,13 @@ const (
 	// MariaDB. Before it is a number that MariaDB makes of the milliseconds since the machine's boot when it
 	// starts: a machine without a clock of its own may show the same second at each boot. Uptime counts to
 	// the moment that UNIX_TIMESTAMP() returns, so their difference is the same for all sessions, even after
-	// the clock was set. This is what a write in a Galera cluster
-	// is guarded by, too; but the members share one life, see lifeOfCluster. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time is in UTC: a local
-	// hour repeats when summer time ends.
+	// the clock was set. This guards the writes of a Galera cluster too; but its members share one life, see
+	// lifeOfCluster. Empty strings are avoided, as sql_mode may make them NULL in MariaDB. The time is in UTC: a
+	// local hour repeats when summer time ends.
 	mysqlVet = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), unfit, @firn_life,
 		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
-			CONCAT(CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster, ' ') ELSE '' END,
-				CONCAT_WS(' ', @@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 17), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime)) END,
+			CONCAT_WS(' ', CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster) END,
+				@@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 17), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END,
 		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
 		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), COALESCE(acked, 0), CASE WHEN since <= 0 THEN -1 ELSE uptime - COALESCE(since, uptime) END, /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
@@ -226,7 +226,7 @@ const maxMembers = 32
 func (s *Store) lifeOfCluster(ctx context.Context, conn *sql.Conn, member string) (string, error) {
 	for range undoneTries {
 		var alone bool
-		var list string
+		var list []byte
 		var revision store.Revision
 		if err := conn.QueryRowContext(ctx, s.dialect.cluster).Scan(&alone, &list, &revision); err != nil {
 			return "", unconfirmed("whether the cluster has it could not be asked: %s", err.Error())
@@ -234,7 +234,7 @@ func (s *Store) lifeOfCluster(ctx context.Context, conn *sql.Conn, member string
 		if alone {
 			return "", unconfirmed("no other member of the cluster has it: have binlog_do_db and binlog_ignore_db let the database through")
 		}
-		members := strings.Fields(list)
+		members := strings.Fields(string(list))
 		if slices.Contains(members, digest(member)) {
 			return mysqlGalera + backend.Digits(revision), nil
 		}
