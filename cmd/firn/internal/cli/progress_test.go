@@ -2,19 +2,38 @@ package cli
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+// A lockedBuilder may be written and read concurrently.
+type lockedBuilder struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuilder) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuilder) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 func TestProgressIsShownWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
+		var out lockedBuilder
 		p := startProgress(&out, "imported", "names", 0)
 		p.reach(1, 2000)
 		time.Sleep(progressAfter - 1)
 		synctest.Wait()
-		if out.Len() > 0 {
+		if out.String() != "" {
 			t.Errorf("at once: %q", out.String())
 		}
 		time.Sleep(progressAfter + 1)
@@ -29,7 +48,7 @@ func TestProgressIsShownWithinASecond(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
+		var out lockedBuilder
 		p := startProgress(&out, "made", "ids", 0)
 		p.add(7)
 		p.add(3)
