@@ -19,7 +19,10 @@ func TestThePagesSettingsAndCommandsAreRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	run, store := session(t), sqliteStore(t)
-	for page, want := range map[string]int{"clocks": 2, "compare": 3, "regions": 3} {
+	if status, out := run(nil, "next", "--store", store); status != 0 { // a pool, as pages assume
+		t.Fatal(out)
+	}
+	for page, want := range map[string]int{"backup": 2, "clocks": 2, "compare": 3, "regions": 3, "runbooks": 2, "upgrade": 2} {
 		checked := 0
 		path := "docs/" + page + ".md"
 		text, err := os.ReadFile(filepath.Join("..", "..", path))
@@ -75,6 +78,35 @@ func TestThePageAboutClocksNamesMetricsAndAlerts(t *testing.T) {
 	watched := watched(t)
 	names := regexp.MustCompile("`(Firn[A-Za-z]+|firn_[a-z_]+)`").FindAllStringSubmatch(string(text), -1)
 	if len(names) < 8 {
+		t.Errorf("the page names %d metrics and alerts", len(names))
+	}
+	for _, m := range names {
+		if !isWatched(watched, m[1]) {
+			t.Errorf("%s is neither an alert nor a metric of the dashboard", m[1])
+		}
+	}
+}
+
+// TestTheRunbooksNameEachAlert compares the table of the page with the alerts, and looks for the metrics that it names.
+func TestTheRunbooksNameEachAlert(t *testing.T) {
+	page, err := os.ReadFile("../../docs/runbooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := os.ReadFile(filepath.Join(deploy, "prometheus-alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, runbooks, _ := strings.Cut(string(page), "\n## ")
+	alerts := regexp.MustCompile(`(?m)^ *- alert: (\w+)$`).FindAllStringSubmatch(string(rules), -1)
+	for _, m := range alerts {
+		if !strings.Contains(table, "`"+m[1]+"`") || !strings.Contains(runbooks, "`"+m[1]+"`") {
+			t.Errorf("the table and a runbook must name %s", m[1])
+		}
+	}
+	watched := watched(t)
+	names := regexp.MustCompile("`(Firn[A-Za-z]+|firn_[a-z_]+)`").FindAllStringSubmatch(string(page), -1)
+	if len(names) < 2*len(alerts) {
 		t.Errorf("the page names %d metrics and alerts", len(names))
 	}
 	for _, m := range names {
