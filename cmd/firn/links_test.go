@@ -82,3 +82,22 @@ func TestTheLinksInDocumentsAreValid(t *testing.T) {
 		t.Error("the documents have no links")
 	}
 }
+
+// TestTheIndexNamesEachPage looks for the pages of docs in docs/README.md.
+func TestTheIndexNamesEachPage(t *testing.T) {
+	docs := filepath.Join("..", "..", "docs")
+	index, err := os.ReadFile(filepath.Join(docs, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(filepath.Join(docs, "*.md"))
+	if err != nil || len(pages) < 40 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		name := filepath.Base(page)
+		if name != "README.md" && !strings.Contains(string(index), "]("+name+")") && !strings.Contains(string(index), "]("+name+"#") {
+			t.Errorf("docs/README.md has no link to %s: add it to the task that it serves", name)
+		}
+	}
+}
