@@ -67,6 +67,17 @@ func (r *records) has(t *testing.T, words ...string) {
 	}
 }
 
+// eventually waits until is reports true, which another goroutine brings about.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for began := time.Now(); !is(); runtime.Gosched() {
+		if time.Since(began) > 20*time.Second {
+			t.Errorf("not within 20s: %s", what)
+			return
+		}
+	}
+}
+
 // serve starts a server with a configuration in a file.
 func serve(t *testing.T, text string, change ...func(*server.Server)) *serving {
 	t.Helper()

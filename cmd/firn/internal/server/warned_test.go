@@ -40,7 +40,11 @@ func TestWhateverAServerWarnsOfAtItsStartIsAFindingOfDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	found = slices.Concat(found, issuing.Examine(t.Context(), memstore.New(nil), cfg), server.Examine(cfg, v.addr, v.redis, v.grpc))
-	warned := warning.FindAllStringSubmatch(v.log.String(), -1)
+	var warned [][]string
+	eventually(t, "a server warns of its certificate, layout, descriptors and access", func() bool {
+		warned = warning.FindAllStringSubmatch(v.log.String(), -1)
+		return len(warned) >= 4
+	})
 	for _, w := range warned {
 		said := w[1]
 		if text, err := strconv.Unquote(said); err == nil {
