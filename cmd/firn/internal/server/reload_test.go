@@ -127,7 +127,7 @@ func TestABadFileLeavesTheOldConfigurationInForceAndIsLogged(t *testing.T) {
 	failures := 0
 	for text, want := range map[string]string{
 		"namespaces: {users: {}, orders: {layout: 1/2/3}}": "namespaces.orders.layout",
-		"namespaces: {users: ":                             "namespaces",
+		"namespaces: {users: ":                             "line 1, column 19: invalid YAML",
 		"":                                                 "there is no setting in it",
 		"# hello\n":                                        "there is no setting in it",
 		good + "store: 'memory:'":                          "store cannot change while the server runs",
