@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// fullPipe returns the end of a pipe that nobody reads and that has no room.
+// fullPipe returns the end of a pipe that is not read and has no room.
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()

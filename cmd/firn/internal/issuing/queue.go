@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -37,7 +36,7 @@ type line struct {
 // workers: asked with a context that has ended, it would skip that policy for the next.
 func newQueue(l firn.Layout, policies firn.Rollback) *queue {
 	ids := float64(l.MaxSequence()+1) * 1e6 / float64(l.Unit())
-	return &queue{slice: int(min(max(ids, 1), maxRange)), always: strings.Contains(policies.String(), "switch"), lines: map[*share.Client]*line{}}
+	return &queue{slice: int(min(max(ids, 1), maxRange)), always: slices.Contains(policies, firn.SwitchWorker()), lines: map[*share.Client]*line{}}
 }
 
 // take calls take until it has taken n ids. An error of take comes with the number of ids that it has taken nevertheless.

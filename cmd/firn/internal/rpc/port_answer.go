@@ -96,7 +96,7 @@ func (a *answer) Put(*[]byte) {
 	a.recycle()
 }
 
-// Get implements [mem.BufferPool]; nobody calls it.
+// Get implements [mem.BufferPool]. It is not called.
 func (a *answer) Get(int) *[]byte { return nil }
 
 // shrink drops the memory of a large message of a stream.
