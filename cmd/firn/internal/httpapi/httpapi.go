@@ -32,15 +32,22 @@ type API struct {
 	front   *issuing.Front
 	reader  issuing.Reader
 	log     *slog.Logger
-	answers sync.Pool // of *answer
-	bodies  sync.Pool // of *body
+	answers sync.Pool     // of *answer
+	bodies  sync.Pool     // of *body
+	ending  chan struct{} // closed when streams end
+	drain   func()
 }
 
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
 	front := s.Front(issuing.HTTP)
-	return &API{service: s, front: front, reader: front.Reader(), log: log}
+	a := &API{service: s, front: front, reader: front.Reader(), log: log, ending: make(chan struct{})}
+	a.drain = sync.OnceFunc(func() { close(a.ending) })
+	return a
 }
+
+// Drain ends the streams. It may be called again.
+func (a *API) Drain() { a.drain() }
 
 // Register adds the interface's requests to a mux.
 func (a *API) Register(mux *http.ServeMux) {
@@ -52,6 +59,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	route("/v1/namespaces", readMethods, a.listNamespaces)
 	route("/v1/namespaces/{namespace}", readMethods, a.oneNamespace)
 	route("/v1/pools/{pool}/workers", readMethods, a.workers)
+	route("/v1/events", readMethods, a.events)
 	route("/livez", readMethods, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
 	route("/readyz", readMethods, a.ready)
 }
@@ -137,6 +145,13 @@ func Fail(w http.ResponseWriter, err error) (status int) {
 	if f.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	text, _ := json.Marshal(errorBody(f)) // texts have a JSON
+	write(w, f.Status, text)
+	return f.Status
+}
+
+// errorBody returns the form of all errors.
+func errorBody(f *failure.Failure) any {
 	var body struct {
 		Error struct {
 			Code    string `json:"code"`
@@ -144,9 +159,7 @@ func Fail(w http.ResponseWriter, err error) (status int) {
 		} `json:"error"`
 	}
 	body.Error.Code, body.Error.Message = f.Code, f.Message
-	text, _ := json.Marshal(body) // texts have a JSON
-	write(w, f.Status, text)
-	return f.Status
+	return body
 }
 
 // answerJSON answers with a body. An error is internal: no request may ask for what has no JSON.

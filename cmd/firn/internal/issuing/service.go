@@ -76,6 +76,9 @@ type Service struct {
 
 	judging sync.Mutex // guards judged
 	judged  *readiness // the latest
+
+	looking sync.Mutex // guards looked
+	looked  look       // the latest
 }
 
 // A snapshot is everything served under one configuration. It is replaced, never changed.

@@ -40,9 +40,10 @@ type Pool struct {
 	Layout  string    `json:"layout"`
 	Made    time.Time `json:"made"`
 	Open    bool      `json:"open"`
-	Strict  string    `json:"strict,omitempty"` // how long a claim waits before its first use
-	From    time.Time `json:"from,omitzero"`    // when all claims begin: after the pool was opened
-	Clock   time.Time `json:"clock"`            // the time by which the states are determined
+	Strict  string    `json:"strict,omitempty"`               // how long a claim waits before its first use
+	From    time.Time `json:"from,omitzero"`                  // when all claims begin: after the pool was opened
+	Clock   time.Time `json:"clock"`                          // the time by which the states are determined
+	Offset  *float64  `json:"clock_offset_seconds,omitempty"` // how far the store's clock is ahead of ours; nil without one
 	Workers int64     `json:"workers"`
 	Slots   []Slot    `json:"slots"`
 }
@@ -57,13 +58,18 @@ func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 		return Pool{}, err
 	}
 	now := time.Now()
+	var offset *float64
 	if clock, ok := s.(store.Clock); ok {
+		before := now
 		if now, err = clock.Now(ctx); err != nil {
 			return Pool{}, err
 		}
+		passed := time.Since(before)
+		ahead := now.Sub(before.Add(passed / 2)).Seconds()
+		offset = &ahead
 	}
 	pool := Pool{
-		Pool: p.Name, Layout: LayoutName(p.Layout), Made: p.Made, Open: p.Open, Clock: now.UTC(),
+		Pool: p.Name, Layout: LayoutName(p.Layout), Made: p.Made, Open: p.Open, Clock: now.UTC(), Offset: offset,
 		Workers: (p.Layout.MaxDatacenter() + 1) * (p.Layout.MaxWorker() + 1), Slots: make([]Slot, len(p.Slots)),
 	}
 	if p.Strict > 0 {

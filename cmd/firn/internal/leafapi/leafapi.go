@@ -2,7 +2,8 @@
 // the name of a namespace.
 //
 // Leaf's pages /cache and /db show the two buffers of a Leaf node and its table, which a
-// namespace does not have. They lead to /v1/namespaces, which shows namespaces, and checks access.
+// namespace does not have. They lead a browser to the console, and others to /v1/namespaces. Both show namespaces, and
+// check access.
 package leafapi
 
 import (
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/cmd/firn/internal/console"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
@@ -66,7 +68,12 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 // namespaces answers a request for one of Leaf's pages.
 func (a *API) namespaces(w http.ResponseWriter, r *http.Request) {
 	a.front.Answered(http.StatusFound)
-	w.Header()["Location"] = []string{"v1/namespaces"} // relative, as there may be a prefix that a proxy strips
+	to := "v1/namespaces" // relative, as there may be a prefix that a proxy strips
+	if console.Wanted(r) {
+		to = console.Location
+	}
+	w.Header()["Location"] = []string{to}
+	w.Header()["Vary"] = []string{"Accept"}
 	w.WriteHeader(http.StatusFound)
 }
 

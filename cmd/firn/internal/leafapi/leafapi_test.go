@@ -164,6 +164,9 @@ func TestLeafsPagesLeadToTheNamespaces(t *testing.T) {
 		if answer := ask(t, h, "GET", page); answer.Code != http.StatusFound || answer.Header().Get("Location") != "v1/namespaces" {
 			t.Errorf("%s: %d %v", page, answer.Code, answer.Header())
 		}
+		if answer := ask(t, h, "GET", page, "Accept", "text/html,*/*;q=0.8"); answer.Code != http.StatusFound || answer.Header().Get("Location") != "./#/namespaces" {
+			t.Errorf("%s for a browser: %d %v", page, answer.Code, answer.Header())
+		}
 	}
 }
 

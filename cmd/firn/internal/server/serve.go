@@ -190,6 +190,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	for _, d := range limiters {
 		errs = append(errs, d.stopAccepting())
 	}
+	s.api.Drain()
 	s.rpc.Drain() // not earlier: until the listeners close, a client that is sent away could reconnect here
 	s.linger(taking, min(s.timeouts.linger, settle))
 	refuse()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/console"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
@@ -55,6 +56,7 @@ const maxHeader = 8 << 10
 type Server struct {
 	// Nil until the server is open.
 	service *issuing.Service
+	api     *httpapi.API
 	rpc     *rpc.API
 	resp    *respapi.Server
 
@@ -201,12 +203,13 @@ func build(version string) prometheus.Collector {
 }
 
 // index is the answer to GET /.
-const index = `Firn issues unique ids.
+const index = `Firn issues unique ids. A browser gets a console here.
 
 POST /v1/ids/{namespace}?count=N      ids (GET too); &format=base62, &numbers=true; Accept: text/plain
 GET  /v1/decode/{id}                  what is in an id; ?namespace= or ?layout=&unit=&epoch=, &format=
 GET  /v1/namespaces                   settings and state; /v1/namespaces/{namespace} of one
 GET  /v1/pools/{pool}/workers         the slots of a pool
+GET  /v1/events                       the state, each second, as server-sent events
 GET  /livez /readyz /metrics          health, readiness, Prometheus
 GET  /api/segment/get/{key}           as Leaf: also /api/snowflake/get/{key}, /decodeSnowflakeId?snowflakeId=
 POST /tinyid/id/nextId?bizType=&token=   as TinyId: also nextIdSimple, nextSegmentId, nextSegmentIdSimple
@@ -221,6 +224,7 @@ INCR {namespace} and FIRN.NEXT {namespace} COUNT n over the protocol of Redis, o
 func (s *Server) routes(st store.Store) (http.Handler, error) {
 	mux := http.NewServeMux()
 	api := httpapi.New(s.service, s.log)
+	s.api = api
 	api.Register(mux)
 	s.rpc.Register(mux)
 	front := s.service.Front(issuing.HTTP)
@@ -228,13 +232,18 @@ func (s *Server) routes(st store.Store) (http.Handler, error) {
 	leaf, tinyid := leafapi.New(s.service, time.Local, s.log), tinyidapi.New(s.service, s.log)
 	leaf.Register(mux)
 	tinyid.Register(mux)
-	mux.Handle("/{$}", api.Readable(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	page, err := console.New()
+	if err != nil {
+		return nil, err
+	}
+	mux.Handle("/{$}", api.Readable(page.Page(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(index)) // a failed write means that the client has gone
-	})))
+	}))))
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Fail(w, failure.New(http.StatusNotFound, "not_found", "there is nothing at %s; GET / lists what there is", r.URL.Path))
 	})
+	page.Register(mux, api.Readable, nothing)
 	if err := s.registerCosID(mux, st, nothing); err != nil {
 		return nil, err
 	}

@@ -171,7 +171,7 @@ var nouns = [resources]struct {
 	Metrics:          {"requests for metrics in flight", http.StatusServiceUnavailable, "overloaded"},
 	Streams:          {"streams of ids", http.StatusTooManyRequests, "too_many_streams"},
 	TokenStreams:     {"streams of ids", http.StatusTooManyRequests, "too_many_streams"},
-	Watches:          {"watches of health and streams of reflection", http.StatusTooManyRequests, "too_many_streams"},
+	Watches:          {"watches of health, streams of reflection and of events", http.StatusTooManyRequests, "too_many_streams"},
 	Memory:           {"bytes of unfinished requests", http.StatusServiceUnavailable, "overloaded"},
 	Refusals:         {"refused requests", http.StatusServiceUnavailable, "overloaded"},
 	Names:            {"names made on first use", http.StatusTooManyRequests, "too_many_names"},

@@ -28,7 +28,7 @@ const (
 	Metrics                          // the same of metrics, each of which is megabytes if there are many namespaces
 	Streams                          // streams of ids
 	TokenStreams                     // the same by token, on whatever addresses
-	Watches                          // watches of health, and streams of reflection
+	Watches                          // watches of health, and streams of reflection and of events
 	Memory                           // bytes of requests that wait for their rest or for EXEC, and of answers that wait for their client
 	Names                            // names that clients made; never given back
 	Refusals                         // answers to requests that were refused at once

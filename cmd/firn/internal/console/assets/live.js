@@ -1,0 +1,74 @@
+// What the stream of events has sent, and the rates made of it.
+import { events, Failure } from './api.js'
+
+// longest is how many seconds of rates are kept.
+const longest = 900
+
+// secondsOf returns when the server looked at its counters.
+const secondsOf = (view) => Date.parse(view?.counted) / 1000
+
+export class Live {
+  // view is the latest state; null before the first. status is connecting, live, lost, or refused with a failure.
+  view = null
+  status = 'connecting'
+  failure = null
+  rates = new Map() // by namespace: {at: seconds, rate: ids a second}
+  #changed
+  #stop = new AbortController()
+
+  // was is an earlier one, whose rates go on.
+  constructor(changed, was) {
+    this.#changed = changed
+    if (was) [this.view, this.rates] = [was.view, was.rates]
+  }
+
+  stop() { this.#stop.abort() }
+
+  // run keeps a stream until stop. After a loss it tries again, after a refusal it ends.
+  async run() {
+    for (let pause = 500; !this.#stop.signal.aborted; pause = Math.min(pause * 2, 8000)) {
+      try {
+        await events(this.#stop.signal, (view) => {
+          pause = 500
+          this.#take(view)
+        })
+        this.status = 'lost'
+      } catch (err) {
+        if (!(err instanceof Failure)) throw err
+        this.failure = err
+        this.status = err.status === 401 || err.status === 403 ? 'refused' : 'lost'
+      }
+      if (this.#stop.signal.aborted) return
+      this.#changed()
+      if (this.status === 'refused') return
+      await new Promise((resolve) => setTimeout(resolve, pause))
+    }
+  }
+
+  #take(view) {
+    const before = this.view
+    const at = secondsOf(view)
+    for (const ns of view.namespaces) {
+      ns.rate = null
+      if (!view.counts) continue
+      const was = before?.namespaces.find((one) => one.namespace === ns.namespace)
+      const passed = at - secondsOf(before)
+      // A restarted server counts from 0, and a clock may be set.
+      if (!was || !(passed > 0.1) || ns.issued < was.issued) continue
+      ns.rate = (ns.issued - was.issued) / passed
+      let kept = this.rates.get(ns.namespace)
+      if (!kept || at <= kept.at.at(-1)) this.rates.set(ns.namespace, (kept = { at: [], rate: [] }))
+      kept.at.push(at)
+      kept.rate.push(ns.rate)
+      if (kept.at.length > longest) {
+        kept.at.shift()
+        kept.rate.shift()
+      }
+    }
+    view.here = Date.now()
+    this.view = view
+    this.status = 'live'
+    this.failure = null
+    this.#changed()
+  }
+}

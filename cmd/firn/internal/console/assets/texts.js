@@ -1,0 +1,188 @@
+// All texts of the page, in both languages. {0} is the first argument.
+import { browser } from './kept.js'
+
+const texts = {
+  namespaces: ['Namespaces', '命名空间'],
+  pools: ['Pools', '机器号池'],
+  decoder: ['Decoder', '解析 ID'],
+  designer: ['Layouts', '位布局'],
+  designerTitle: ['Layout designer', '位布局设计'],
+  pages: ['Pages', '页面'],
+  language: ['中文', 'English'],
+  languageTitle: ['切换到中文', 'Switch to English'],
+  theme: ['Switch between light and dark', '切换浅色 / 深色'],
+  token: ['Token', '令牌'],
+  tokenPlaceholder: ['Paste a token', '粘贴令牌'],
+  tokenUse: ['Use', '使用'],
+  tokenForget: ['Forget the token', '清除令牌'],
+  tokenKept: ['It stays in this tab only.', '仅保存在当前标签页。'],
+  tokenNeeded: ['This server asks for a token.', '该服务需要令牌。'],
+  tokenMore: ['You see what is open to all. A token shows more.', '当前仅显示公开内容，使用令牌可查看更多。'],
+  tokenRefused: ['The server refused the token.', '服务拒绝了该令牌。'],
+  lost: ['No connection to the server. Trying again…', '与服务的连接已断开，正在重连…'],
+  lostSince: ['What you see is from {0}.', '当前显示的是 {0} 的数据。'],
+  connecting: ['Connecting…', '正在连接…'],
+  ready: ['ready', '就绪'],
+  notReady: ['not ready', '未就绪'],
+  clockOff: ['this browser {0}', '本机浏览器 {0}'],
+  noNamespaces: ['There is no namespace yet.', '还没有命名空间。'],
+  firstUse: ['A namespace is made with the first id: type a name.', '首次取号时自动创建：输入一个名称。'],
+  none: ['Nothing that this caller may see.', '当前调用者没有可见的内容。'],
+  more: ['{0} more namespaces are not shown: one page shows 100.', '另有 {0} 个命名空间未显示：一页最多 100 个。'],
+  name: ['Name', '名称'],
+  kind: ['Kind', '类型'],
+  rate: ['Ids a second', '每秒 ID 数'],
+  total: ['Ids since start', '启动以来的 ID 数'],
+  errors: ['Errors', '错误'],
+  state: ['State', '状态'],
+  works: ['works', '正常'],
+  broken: ['cannot issue', '无法发号'],
+  rateChart: ['Ids a second since this page was opened', '本页打开以来的每秒 ID 数'],
+  collecting: ['The chart begins in a few seconds.', '图表将在几秒后出现。'],
+  noCounts: ['Rates and counts need a token with admin: true.', '查看速率和计数需要 admin: true 的令牌。'],
+  byCode: ['Requests by answer', '按结果统计的请求'],
+  code: ['Answer', '结果'],
+  requests: ['Requests', '请求数'],
+  refused: ['Requests that came to no namespace', '未到达任何命名空间的请求'],
+  settings: ['Settings and state', '配置与状态'],
+  worker: ['Worker', '机器号'],
+  datacenter: ['Datacenter', '数据中心'],
+  sequence: ['Sequence', '序列号'],
+  time: ['Time', '时间'],
+  tick: ['Tick', '时间刻度'],
+  layout: ['Layout', '位布局'],
+  pool: ['Pool', '机器号池'],
+  clockKind: ['Clock', '时钟来源'],
+  fence: ['Fence', '围栏（租约上界）'],
+  fenceLeft: ['Seconds until the fence', '距围栏的秒数'],
+  renewals: ['Renewals', '续约次数'],
+  losses: ['Workers lost', '丢失机器号次数'],
+  left: ['Ids in memory', '内存中的号'],
+  lasts: ['They last for', '预计可用'],
+  step: ['Step', '步长'],
+  ranges: ['Ranges fetched ahead', '预取的号段'],
+  fetches: ['Fetches', '取号段次数'],
+  waits: ['Waits for a range', '等待号段次数'],
+  last: ['Last id', '最后一个 ID'],
+  additions: ['Additions in the store', '存储加法次数'],
+  issuedSequence: ['Ids made of them', '由此发出的 ID'],
+  batch: ['Calls an addition', '每次加法的请求数'],
+  template: ['Template', '模板'],
+  prefix: ['Prefix', '前缀'],
+  veil: ['Veil', '加密混淆'],
+  seconds: ['{0} s', '{0} 秒'],
+  minutes: ['{0} min', '{0} 分钟'],
+  hours: ['{0} h', '{0} 小时'],
+  days: ['{0} days', '{0} 天'],
+  forever: ['a long time', '很久'],
+  make: ['Make ids', '取号'],
+  makeHint: ['They are issued as for any client.', '与其他客户端取号完全相同。'],
+  count: ['How many', '数量'],
+  copy: ['Copy', '复制'],
+  copied: ['Copied', '已复制'],
+  copyFailed: ['Not copied', '复制失败'],
+  decodeIt: ['Decode', '解析'],
+  close: ['Close', '关闭'],
+  noPools: ['No namespace here uses a pool: only snowflake, serial and the like do.', '这里没有使用机器号池的命名空间（仅 snowflake、serial 等类型使用）。'],
+  slotsOf: ['Slots of pool {0}', '{0} 池的槽位'],
+  held: ['held', '使用中'],
+  ahead: ['clock ahead', '时钟超前'],
+  returned: ['given back', '已归还'],
+  released: ['released by an operator', '被运维收回'],
+  expired: ['expired', '已过期'],
+  never: ['never used', '从未使用'],
+  own: ['this server', '本服务'],
+  slot: ['Worker {0}', '机器号 {0}'],
+  holder: ['Holder', '持有者'],
+  process: ['Process', '进程'],
+  since: ['Held since', '持有起始'],
+  seen: ['Last written', '最近写入'],
+  until: ['Fence at', '围栏时刻'],
+  untilLeft: ['Left', '剩余'],
+  owner: ['Owner', '归属标识'],
+  storeClock: ['Clock of the store', '存储的时钟'],
+  storeOff: ['{0} from the server’s', '与服务器相差 {0}'],
+  opened: ['The pool is open: workers are granted.', '池已开放：可分配机器号。'],
+  closed: ['The pool is not open yet: newcomers wait for holders of an earlier life.', '池尚未开放：新进程在等待旧持有者登记。'],
+  ofWorkers: ['{0} of {1} workers held', '已使用 {0} / {1} 个机器号'],
+  showing: ['The first {0} of {1} workers, and all that were used', '显示前 {0} 个（共 {1} 个）以及所有使用过的机器号'],
+  clickSlot: ['Choose a slot to see its holder.', '点击槽位查看持有者。'],
+  neverUsed: ['No process has used this worker yet.', '还没有进程使用过该机器号。'],
+  decodeLabel: ['Id, in any form', 'ID（任意形式）'],
+  decodePlaceholder: ['249682737550880157, 06XWHAVS06C5J, a UUID, ord_…', '249682737550880157、06XWHAVS06C5J、UUID、ord_…'],
+  decodeAs: ['Made by', '来源'],
+  byForm: ['unknown: go by its form', '未知：按形式判断'],
+  bits: ['Bits', '位'],
+  bitCount: ['{0} bits', '{0} 位'],
+  plausible: ['Layouts that make its time plausible', '时间合理的布局'],
+  noneplausible: ['No known layout makes its time plausible. It may be of a counter, veiled, or of a layout of its own.', '没有已知布局使其时间合理：可能是号段 / 序列 ID、经过混淆，或使用自定义布局。'],
+  otherForms: ['The same id in other encodings', '同一 ID 的其他编码'],
+  borders: ['Drag the borders, or focus one and use the arrow keys.', '拖动边界，或选中后用方向键调整。'],
+  border: ['Border between {0} and {1}', '{0} 与 {1} 的边界'],
+  unit: ['Length of a tick', '刻度长度'],
+  epoch: ['Epoch', '起始时间'],
+  startFrom: ['Start from', '基于预设'],
+  lastMoment: ['Ends', '可用至'],
+  machines: ['Workers', '机器数'],
+  perSecond: ['Ids a second and worker', '每机器每秒 ID 数'],
+  perSecondAll: ['Ids a second in all', '全部每秒 ID 数'],
+  js: ['JavaScript number', 'JavaScript 数值'],
+  jsSafe: ['exact', '安全'],
+  jsUnsafe: ['not exact: send as text', '不安全：请用字符串传输'],
+  free: ['{0} of 63 bits are free', '63 位中有 {0} 位空闲'],
+  flag: ['Flag', '命令行'],
+  preset: ['Preset', '预设'],
+  id: ['Id', 'ID'],
+  note: ['Note', '说明'],
+  version: ['Version', '版本'],
+  variant: ['Variant', '变体'],
+  check: ['Check digits', '校验位'],
+  unique: ['Unique', '唯一值'],
+  counter: ['Counter', '计数'],
+  machine: ['Machine', '机器'],
+  period: ['Period', '周期'],
+  begins: ['Begins', '开始于'],
+  number: ['Number', '编号'],
+  veiled: ['Veiled', '混淆前'],
+  noAdmin: ['Pools need a token with admin: true.', '查看机器号池需要 admin: true 的令牌。'],
+}
+
+let at = languageOf(browser.get('language') || navigator.language)
+function languageOf(tag) { return /^zh/i.test(tag) ? 1 : 0 }
+
+export const language = () => (at ? 'zh-CN' : 'en')
+export function switchLanguage() {
+  at = 1 - at
+  browser.set('language', language())
+  document.documentElement.lang = language()
+}
+document.documentElement.lang = language()
+
+export function t(key, ...args) {
+  const text = texts[key]?.[at] ?? key
+  return args.reduce((out, arg, i) => out.replaceAll(`{${i}}`, arg), text)
+}
+export const has = (key) => Object.hasOwn(texts, key)
+
+export const number = (n, digits = 0) => new Intl.NumberFormat(language(), { maximumFractionDigits: digits }).format(n)
+export const compact = (n) => new Intl.NumberFormat(language(), { notation: 'compact', maximumFractionDigits: 1 }).format(n)
+export const time = (text) => {
+  const at = new Date(text)
+  return isNaN(at) ? String(text) : at.toISOString().replace('T', ' ')
+}
+export const clockTime = (at) => at.toISOString().slice(11, 19) + ' UTC'
+
+export function duration(seconds) {
+  if (!isFinite(seconds) || seconds > 86400 * 3650) return t('forever')
+  const s = Math.abs(seconds)
+  const sign = seconds < 0 ? '−' : ''
+  if (s < 120) return sign + t('seconds', number(s, s < 10 ? 1 : 0))
+  if (s < 7200) return sign + t('minutes', number(s / 60, 0))
+  if (s < 172800) return sign + t('hours', number(s / 3600, 1))
+  return sign + t('days', number(s / 86400, 0))
+}
+export function offset(seconds) {
+  const sign = seconds < 0 ? '−' : '+'
+  const s = Math.abs(seconds)
+  return sign + (s < 1 ? number(s * 1000, 0) + ' ms' : number(s, 1) + ' s')
+}
