@@ -51,11 +51,11 @@ function Contents({ answer, presets, choose, known }) {
   return html`
     ${numeric && used && html`<${Bits} fields=${take(used, answer.id)} />`}
     <${Facts} of=${Object.entries(answer).map(([field, value]) => [nameOf(field), field === 'time' || field === 'begins' ? time(value) : shown(field, value)])} />
-    ${numeric && answer.layout && !known && html`<h3>${t('plausible')}</h3>
+    ${numeric && answer.layout && !known && html`<h2 class="minor">${t('plausible')}</h2>
       ${likely.length === 0 && html`<p class="hint">${t('noneplausible')}</p>`}
       <ul class="likely">${likely.map((p) => html`<li key=${p.name}><button type="button" class="plain" onClick=${() => choose('l' + p.name)}>${p.name}</button>
         <span>${time(moment(p, answer.id))}</span></li>`)}</ul>`}
-    ${numeric && html`<h3>${t('otherForms')}</h3><${Encodings} id=${answer.id} />`}`
+    ${numeric && html`<h2 class="minor">${t('otherForms')}</h2><${Encodings} id=${answer.id} />`}`
 }
 
 const shown = (field, value) => (field === 'id' ? html`<span class="id">${value}</span> <${Copy} text=${String(value)} />` : String(value))

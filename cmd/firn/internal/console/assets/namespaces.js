@@ -17,7 +17,7 @@ export function Namespaces({ live, chosen }) {
     ${list.length === 0 && html`<p class="hint">${view.dynamic ? t('noNamespaces') : t('none')}</p>`}
     ${list.length > 0 && html`<div class="scroll"><table>
       <thead><tr><th>${t('name')}</th><th class="wide">${t('kind')}</th>
-        ${view.counts && html`<th class="n">${t('rate')}</th><th class="wide"></th><th class="n wide">${t('total')}</th><th class="n">${t('errors')}</th>`}
+        ${view.counts && html`<th class="n">${t('rate')}</th><td class="wide"></td><th class="n wide">${t('total')}</th><th class="n">${t('errors')}</th>`}
         <th>${t('state')}</th></tr></thead>
       <tbody>${list.map((ns) => html`<tr key=${ns.namespace} class=${ns === one ? 'chosen' : ''}>
         <td><a href=${link(ns.namespace)} aria-current=${ns === one ? 'true' : undefined}>${ns.namespace}</a></td><td class="wide">${ns.kind}</td>
