@@ -176,16 +176,19 @@ func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'"
 }
 
-// serve serves a configuration at an address, "" for any, until stop or the end of the test.
+// serve serves a configuration, "" for none, at an address, "" for any, until stop or the end of the test.
 func serve(t *testing.T, st store.Store, addr, config string) (url string, stop func()) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "firn.yaml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := settings.Read(path)
-	if err != nil {
-		t.Fatal(err)
+	var cfg settings.Config
+	if config != "" {
+		path := filepath.Join(t.TempDir(), "firn.yaml")
+		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if cfg, err = settings.Read(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if addr == "" {
 		addr = "127.0.0.1:0"

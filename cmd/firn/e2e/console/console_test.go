@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -206,5 +207,38 @@ func TestHostileNamesStayText(t *testing.T) {
 	if eval[bool](b, `window.hit !== undefined || document.querySelector('img') !== null`) {
 		t.Error("a name is markup")
 	}
+	b.quiet()
+}
+
+func TestANamespaceBeyondTheTableIsFoundByItsName(t *testing.T) {
+	var config strings.Builder
+	config.WriteString("namespaces:\n")
+	for i := range 103 {
+		fmt.Fprintf(&config, "  n%03d: {kind: uuid}\n", i)
+	}
+	at, _ := serve(t, memstore.New(nil), "", config.String())
+	b := open(t, at)
+	b.show("/")
+	b.shows("3 more namespaces")
+	b.keys(`main form input`, "n102", kb.Enter)
+	b.waits(`document.querySelectorAll('tbody tr').length > 0 && document.querySelector('.card h2')?.innerText === 'n102'`)
+	b.click(`.close`)
+	b.shows("3 more namespaces")
+	b.show("/#/namespaces/nothing")
+	b.waits(`document.querySelector('main form input') !== null`)
+	b.quiet()
+}
+
+func TestAServerWithoutConfigurationMakesANamespaceOnFirstUse(t *testing.T) {
+	at, _ := serve(t, memstore.New(nil), "", "")
+	b := open(t, at)
+	b.show("/")
+	b.keys(`main .card input`, "orders")
+	b.click(`form.make button`)
+	b.waits(`document.querySelector('.made') !== null`)
+	b.waits(`document.querySelector('a[href="#/namespaces/orders"]') !== null`)
+	b.keys(`main .card input`, "/")
+	b.click(`form.make button`)
+	b.waits(`document.querySelector('[role=alert]') !== null`)
 	b.quiet()
 }

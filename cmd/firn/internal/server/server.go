@@ -60,6 +60,7 @@ type Server struct {
 	rpc     *rpc.API
 	resp    *respapi.Server
 
+	page         *console.Console
 	registry     *prometheus.Registry
 	metrics      *metrics
 	log          *slog.Logger
@@ -121,9 +122,12 @@ func prepare(c Config) (*Server, error) {
 	s.clock = newClockWatch(firn.SystemTime(), log, registry)
 	s.cfg.Store(&cfg)
 	s.shares = share.New(s.sharesOf(cfg))
-	s.answerWith(http.HandlerFunc(starting))
+	var err error
+	if s.page, err = console.New(); err != nil {
+		return nil, err
+	}
+	s.answerWith(s.whileStarting())
 	if cfg.TLS != nil {
-		var err error
 		if s.certificates, err = newCertificates(cfg, log, s.metrics, time.Now); err != nil {
 			return nil, err
 		}
@@ -135,7 +139,6 @@ func prepare(c Config) (*Server, error) {
 	registry.MustRegister(lostRecords("stderr", c.LogLost))
 	records := log.With("log", "audit")
 	if cfg.Audit.File != "" {
-		var err error
 		s.auditFile, err = access.OpenAuditFile(cfg.Audit.File, func(err error) { log.Error("a record of the audit log could not be written", "error", err) })
 		if err != nil {
 			return nil, cfg.At(err, "audit", "file")
@@ -232,18 +235,14 @@ func (s *Server) routes(st store.Store) (http.Handler, error) {
 	leaf, tinyid := leafapi.New(s.service, time.Local, s.log), tinyidapi.New(s.service, s.log)
 	leaf.Register(mux)
 	tinyid.Register(mux)
-	page, err := console.New()
-	if err != nil {
-		return nil, err
-	}
-	mux.Handle("/{$}", api.Readable(page.Page(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	mux.Handle("/{$}", api.Readable(s.page.Page(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(index)) // a failed write means that the client has gone
 	}))))
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Fail(w, failure.New(http.StatusNotFound, "not_found", "there is nothing at %s; GET / lists what there is", r.URL.Path))
 	})
-	page.Register(mux, api.Readable, nothing)
+	s.page.Register(mux, api.Readable, nothing)
 	if err := s.registerCosID(mux, st, nothing); err != nil {
 		return nil, err
 	}

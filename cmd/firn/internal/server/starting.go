@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,21 @@ func starting(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fail(w, r, errStarting())
+}
+
+// whileStarting is starting, but a browser gets the console, which shows the error and asks again.
+func (s *Server) whileStarting() http.Handler {
+	other := http.HandlerFunc(starting)
+	mux := http.NewServeMux()
+	s.page.Register(mux, func(h http.Handler) http.Handler { return h }, other)
+	mux.Handle("/{$}", s.page.Page(other))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/console/")) {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		other.ServeHTTP(w, r)
+	})
 }
 
 func errStarting() *failure.Failure {

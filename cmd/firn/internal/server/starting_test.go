@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -87,6 +88,9 @@ func TestAStartingServerAnswersThatItIsStarting(t *testing.T) {
 		if status, body, header := ask(path); status != 503 || !strings.Contains(body, `"code":"starting"`) || header.Get("Retry-After") != "1" {
 			t.Errorf("%s: %d %s %v", path, status, body, header)
 		}
+	}
+	if got := startLine(t, client, "http://"+on.HTTP.Addr().String()+"/"); got != "<!doctype html>" {
+		t.Errorf("a browser gets %q", got)
 	}
 	ids := firnv1connect.NewIDServiceClient(client, "http://"+on.HTTP.Addr().String())
 	if _, err := ids.Generate(t.Context(), connect.NewRequest(&firnv1.GenerateRequest{Namespace: "orders"})); connect.CodeOf(err) != connect.CodeUnavailable || !strings.Contains(err.Error(), "is starting") {
@@ -274,4 +278,25 @@ func TestAShutdownDuringStartupEndsTheServer(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("a requested shutdown returned %v", err)
 	}
+}
+
+// startLine returns the first line of what a browser gets.
+func startLine(t *testing.T, c *http.Client, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html,*/*;q=0.8")
+	answer, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(body), "\n")
+	return line
 }

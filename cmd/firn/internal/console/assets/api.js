@@ -48,15 +48,15 @@ function search(query) {
 // silence is after how long without a state the connection counts as lost; the server sends one each second.
 const silence = 5000
 
-// events calls state with each state until signal is aborted. It returns when the stream ends, and throws a Failure if it
+// events calls state with each state, of all namespaces or of one only, until signal is aborted. It returns when the stream ends, and throws a Failure if it
 // is refused or breaks off.
-export async function events(signal, state) {
+export async function events(signal, only, state) {
   const silent = new AbortController()
   const stop = () => silent.abort()
   signal.addEventListener('abort', stop)
   let timer = setTimeout(stop, silence)
   try {
-    const answer = await request('v1/events', { signal: silent.signal })
+    const answer = await request('v1/events' + search({ namespace: only }), { signal: silent.signal })
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
     for (;;) {

@@ -38,15 +38,24 @@ class App extends Component {
   }
 
   // connect begins a new stream. One that only goes on keeps what the page has.
-  connect(was) {
+  connect(was, only = was?.only) {
     this.live?.stop()
-    this.live = new Live(() => this.setState(({ turn }) => ({ turn: turn + 1 })), was)
+    this.live = new Live(() => this.seen(), was, only)
     this.live.run()
+  }
+
+  // seen shows a new state. A page has at most 100 namespaces, so one that is chosen and not among them is asked for alone.
+  seen() {
+    const { live, state: { at } } = this
+    const chosen = at.page === 'namespaces' ? at.chosen : ''
+    const missing = chosen && live.view?.more > 0 && !live.view.namespaces.some((ns) => ns.namespace === chosen)
+    if (live.status === 'live' && (missing ? live.only !== chosen : live.only && live.only !== chosen)) this.connect(live, missing ? chosen : '')
+    this.setState(({ turn }) => ({ turn: turn + 1 }))
   }
 
   // A browser has few connections for a server, for all its tabs and kept pages together. So one that is not seen has none.
   componentDidMount() {
-    addEventListener('hashchange', () => this.setState({ at: route() }))
+    addEventListener('hashchange', () => this.setState({ at: route() }, () => this.seen()))
     let timer
     const leave = () => { this.left = true; this.live.stop() }
     const back = () => {
@@ -85,7 +94,7 @@ class App extends Component {
           <button type="button" onClick=${this.switchTheme} title=${t('theme')} aria-label=${t('theme')}>◐</button></div>
       </header>
       <main>
-        ${live.status === 'lost' && html`<${Problem}>${t('lost')} ${live.view && t('lostSince', clockTime(new Date(live.view.at)))} ${live.failure?.status ? live.failure.message : ''}<//>`}
+        ${live.status === 'lost' && html`<${Problem}>${live.failure?.status ? live.failure.message : t('lost')} ${live.view && t('lostSince', clockTime(new Date(live.view.at)))}<//>`}
         ${live.view && !live.view.ready && html`<${Problem}>${live.view.why}<//>`}
         ${(live.status === 'refused' || hasToken() || live.view?.caller === 'anonymous') && html`<${Token} live=${live} use=${(text) => this.useToken(text)} />`}
         ${this.page(at)}

@@ -16,9 +16,10 @@ export class Live {
   #changed
   #stop = new AbortController()
 
-  // was is an earlier one, whose rates go on.
-  constructor(changed, was) {
+  // was is an earlier one, whose rates go on. Only is the name of the one namespace to see, '' for all.
+  constructor(changed, was, only = '') {
     this.#changed = changed
+    this.only = only
     if (was) [this.view, this.rates] = [was.view, was.rates]
   }
 
@@ -28,7 +29,7 @@ export class Live {
   async run() {
     for (let pause = 500; !this.#stop.signal.aborted; pause = Math.min(pause * 2, 8000)) {
       try {
-        await events(this.#stop.signal, (view) => {
+        await events(this.#stop.signal, this.only, (view) => {
           pause = 500
           this.#take(view)
         })

@@ -25,10 +25,18 @@ export function Namespaces({ live, chosen }) {
           <td class="wide"><${Spark} rates=${live.rates.get(ns.namespace)?.rate} /></td>
           <td class="n wide">${number(ns.issued)}</td><td class="n ${failed(ns.counts) ? 'bad' : ''}">${number(failed(ns.counts))}</td>`}
         <td><span class="lamp ${ns.able ? 'good' : 'bad'}">${t(ns.able ? 'works' : 'broken')}</span></td></tr>`)}</tbody></table></div>`}
-    ${view.more > 0 && html`<p class="hint">${t('more', view.more)}</p>`}
+    ${(view.more > 0 || live.only) && html`<${Find} more=${view.more} />`}
     ${view.dynamic && !one && html`<${FirstUse} />`}
     ${one && html`<${Detail} key=${one.namespace} ns=${one} live=${live} />`}
     ${!one && view.refused && Object.keys(view.refused).length > 0 && html`<section class="card"><h2>${t('refused')}</h2><${Codes} counts=${view.refused} /></section>`}`
+}
+
+// Find leads to a namespace that is not in the table.
+function Find({ more }) {
+  const [name, setName] = useState('')
+  return html`<form class="form" onSubmit=${(e) => { e.preventDefault(); location.hash = link(name) }}>
+    <p class="hint">${more > 0 ? t('more', more) : html`<a href="#/namespaces">${t('all')}</a>`}</p>
+    <label>${t('name')} <input value=${name} required onInput=${(e) => setName(e.target.value)} spellcheck="false" autocapitalize="off" /></label><button>${t('find')}</button></form>`
 }
 
 function FirstUse() {

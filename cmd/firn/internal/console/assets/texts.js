@@ -29,6 +29,8 @@ const texts = {
   firstUse: ['A namespace is made with the first id: type a name.', '首次取号时自动创建：输入一个名称。'],
   none: ['Nothing that this caller may see.', '当前调用者没有可见的内容。'],
   more: ['{0} more namespaces are not shown: one page shows 100.', '另有 {0} 个命名空间未显示：一页最多 100 个。'],
+  find: ['Show', '查看'],
+  all: ['All namespaces', '全部命名空间'],
   name: ['Name', '名称'],
   kind: ['Kind', '类型'],
   rate: ['Ids a second', '每秒 ID 数'],
