@@ -19,12 +19,8 @@ import (
 // readMethods are the methods of read-only endpoints.
 const readMethods = "GET, HEAD"
 
-// The requests for ids. They have an effect, so HEAD is not allowed.
-const (
-	idsPath    = "/v1/ids/"
-	idsPattern = idsPath + "{namespace}"
-	idsMethods = "GET, POST"
-)
+// idsPath begins the paths of requests for ids.
+const idsPath = "/v1/ids/"
 
 // API is the interface. Make one with [New].
 type API struct {
@@ -36,6 +32,9 @@ type API struct {
 	bodies  sync.Pool     // of *body
 	ending  chan struct{} // closed when streams end
 	drain   func()
+
+	served      []*Route // in their order
+	description func() []byte
 }
 
 // New returns the interface to a service.
@@ -43,6 +42,7 @@ func New(s *issuing.Service, log *slog.Logger) *API {
 	front := s.Front(issuing.HTTP)
 	a := &API{service: s, front: front, reader: front.Reader(), log: log, ending: make(chan struct{})}
 	a.drain = sync.OnceFunc(func() { close(a.ending) })
+	a.description = sync.OnceValue(func() []byte { return describe(a.served) })
 	return a
 }
 
@@ -51,30 +51,34 @@ func (a *API) Drain() { a.drain() }
 
 // Register adds the interface's requests to a mux.
 func (a *API) Register(mux *http.ServeMux) {
-	route := func(pattern string, methods string, h func(http.ResponseWriter, *http.Request) error) {
-		mux.Handle(pattern, a.handle(strings.Split(methods, ", "), h))
-	}
-	route(idsPattern, idsMethods, a.ids)
-	route("/v1/decode/{id}", readMethods, a.decode)
-	route("/v1/namespaces", readMethods, a.listNamespaces)
-	route("/v1/namespaces/{namespace}", readMethods, a.oneNamespace)
-	route("/v1/pools/{pool}/workers", readMethods, a.workers)
-	route("/v1/events", readMethods, a.events)
-	route("/livez", readMethods, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
-	route("/readyz", readMethods, a.ready)
+	a.Serve(mux, &idsRoute, a.ids)
+	a.Serve(mux, &decodeRoute, a.decode)
+	a.Serve(mux, &namespacesRoute, a.listNamespaces)
+	a.Serve(mux, &namespaceRoute, a.oneNamespace)
+	a.Serve(mux, &workersRoute, a.workers)
+	a.Serve(mux, &eventsRoute, a.events)
+	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
+	a.Serve(mux, &readyRoute, a.ready)
+	a.Serve(mux, &describeRoute, a.describe)
+}
+
+// Serve adds a request to a mux and to the description. Call it before the first request.
+func (a *API) Serve(mux *http.ServeMux, d *Route, h func(http.ResponseWriter, *http.Request) error) {
+	a.served = append(a.served, d)
+	mux.Handle(d.Path, a.handle(strings.Split(d.Methods, ", "), h))
 }
 
 // Direct serves requests for ids itself, and passes all others to mux, which would need a sixth of the time of such a
 // request to find the handler. The mux also serves paths that it would redirect or decode.
 func (a *API) Direct(mux http.Handler) http.Handler {
-	ids := a.handle(strings.Split(idsMethods, ", "), a.ids)
+	ids := a.handle(strings.Split(idsRoute.Methods, ", "), a.ids)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, found := strings.CutPrefix(r.URL.Path, idsPath)
 		if !found || name == "" || name[0] == '.' || r.URL.RawPath != "" || strings.IndexByte(name, '/') >= 0 {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		r.Pattern = idsPattern // traces name it
+		r.Pattern = idsRoute.Path // traces name it
 		ids.ServeHTTP(w, r)
 	})
 }
@@ -82,7 +86,7 @@ func (a *API) Direct(mux http.Handler) http.Handler {
 // ready answers whether the server can issue ids, of all namespaces in the query if there are
 // any. If only some namespaces can issue, the answer names the others.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
-	query, err := parameters(r, "namespace")
+	query, err := readyRoute.query(r)
 	if err != nil {
 		return err
 	}
@@ -136,6 +140,14 @@ var (
 	typeText = []string{"text/plain; charset=utf-8"}
 )
 
+// failed is the body of all errors.
+type failed struct {
+	Error struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
 // Fail answers an error in the form of all errors.
 func Fail(w http.ResponseWriter, err error) (status int) {
 	f := failure.Of(err)
@@ -152,12 +164,7 @@ func Fail(w http.ResponseWriter, err error) (status int) {
 
 // errorBody returns the form of all errors.
 func errorBody(f *failure.Failure) any {
-	var body struct {
-		Error struct {
-			Code    string `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}
+	var body failed
 	body.Error.Code, body.Error.Message = f.Code, f.Message
 	return body
 }
@@ -190,7 +197,7 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query, err := single(r, "format", "namespace", "layout", "unit", "epoch")
+	query, err := decodeRoute.query(r)
 	if err == nil {
 		err = filled(query) // an empty namespace or layout would be the default layout
 	}
@@ -207,12 +214,17 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
 	return a.answerJSON(w, result)
 }
 
+// namespaces is the answer to a request for all of them.
+type namespaces struct {
+	Namespaces []issuing.State `json:"namespaces"`
+}
+
 func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	caller, err := a.front.Caller(r)
 	if err != nil {
 		return err
 	}
-	if _, err := single(r); err != nil {
+	if _, err := namespacesRoute.query(r); err != nil {
 		return a.front.Refuse(err)
 	}
 	list, release, err := a.reader.List(caller)
@@ -220,7 +232,7 @@ func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	return a.answerJSON(w, map[string]any{"namespaces": list})
+	return a.answerJSON(w, namespaces{list})
 }
 
 func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
@@ -228,7 +240,7 @@ func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := single(r); err != nil {
+	if _, err := namespaceRoute.query(r); err != nil {
 		return a.front.Refuse(err)
 	}
 	state, err := a.reader.State(caller, r.PathValue("namespace"))
@@ -243,7 +255,7 @@ func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := single(r); err != nil {
+	if _, err := workersRoute.query(r); err != nil {
 		return a.front.Refuse(err)
 	}
 	pool, err := a.reader.Slots(r.Context(), caller, r.PathValue("pool"))

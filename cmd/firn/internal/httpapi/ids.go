@@ -74,15 +74,20 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 // maxTimeout bounds the time-out of a request, in milliseconds: a day. The server's own bound is shorter.
 const maxTimeout = 86_400_000
 
+var timeoutHeader = Parameter{
+	Name: "Firn-Timeout-Ms", Help: "after how many milliseconds the request fails with the code canceled; by default the server waits up to 10 seconds for its store",
+	Form: schema{"type": "integer", "minimum": 1, "maximum": maxTimeout},
+}
+
 // within returns the context of a request, with the time-out that its client asks for.
 func within(r *http.Request) (context.Context, context.CancelFunc, error) {
-	text := r.Header.Get("Firn-Timeout-Ms")
+	text := r.Header.Get(timeoutHeader.Name)
 	if text == "" {
 		return r.Context(), func() {}, nil
 	}
 	ms, err := strconv.Atoi(text)
 	if err != nil || ms < 1 || ms > maxTimeout {
-		return nil, nil, failure.BadRequest("bad_request", "Firn-Timeout-Ms %q is not a whole number from 1 to %d", text, maxTimeout)
+		return nil, nil, failure.BadRequest("bad_request", "%s %q is not a whole number from 1 to %d", timeoutHeader.Name, text, maxTimeout)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
 	return ctx, cancel, nil
@@ -110,7 +115,7 @@ func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 		f, err = parseForm("", "", r.Header.Get("Accept"))
 		return ask, f, err
 	}
-	query, err := single(r, "count", "format", "numbers", "once")
+	query, err := idsRoute.query(r)
 	if err != nil {
 		return ask, f, err
 	}
@@ -125,6 +130,9 @@ func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 	}
 	return ask, f, err
 }
+
+// readable is a format beside the encodings.
+const readable = "readable"
 
 // A form is how ids are written in an answer.
 type form struct {
@@ -143,7 +151,7 @@ func parseForm(format, numbers, accept string) (form, error) {
 	f := form{encoding: firn.Decimal, compact: true, given: format != "" || numbers != ""}
 	switch format {
 	case "", "decimal":
-	case "readable":
+	case readable:
 		f.readable = true
 	default:
 		e, err := firn.ParseEncoding(format)

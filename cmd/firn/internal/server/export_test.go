@@ -2,7 +2,11 @@ package server
 
 import (
 	"net/http"
+	"reflect"
+	"slices"
 	"time"
+
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // SetTimeouts shortens the timeouts; call it before Serve.
@@ -26,3 +30,21 @@ func (s *Server) Panic() {
 
 // NewPatientConn is newPatientConn.
 var NewPatientConn = newPatientConn
+
+// Patterns returns the patterns of the mux, which the standard library does not tell.
+func (s *Server) Patterns() (all []string, err error) {
+	mux := http.NewServeMux()
+	_, err = s.routes(mux, memstore.New(nil))
+	add := func(list reflect.Value) {
+		for i := range list.Len() {
+			all = append(all, list.Index(i).Elem().FieldByName("str").String())
+		}
+	}
+	index := reflect.ValueOf(mux).Elem().FieldByName("index")
+	for each := index.FieldByName("segments").MapRange(); each.Next(); {
+		add(each.Value())
+	}
+	add(index.FieldByName("multis"))
+	slices.Sort(all)
+	return slices.Compact(all), err
+}

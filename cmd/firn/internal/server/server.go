@@ -168,7 +168,7 @@ func (s *Server) open(ctx context.Context, c Config) (err error) {
 	s.inForce()
 	s.rpc = rpc.New(s.service, s.log)
 	s.resp = respapi.New(respapi.Config{Service: s.service, Log: s.log})
-	routes, err := s.routes(watched)
+	routes, err := s.routes(http.NewServeMux(), watched)
 	if err != nil {
 		return err
 	}
@@ -223,15 +223,18 @@ gRPC is faster on a port of its own (by default 7072).
 INCR {namespace} and FIRN.NEXT {namespace} COUNT n over the protocol of Redis, on a port of its own (by default 7071).
 `
 
-// routes returns the handler of everything that is served over HTTP.
-func (s *Server) routes(st store.Store) (http.Handler, error) {
-	mux := http.NewServeMux()
+// routes returns the handler of everything that is served over HTTP, which mux distributes.
+func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error) {
 	api := httpapi.New(s.service, s.log)
 	s.api = api
 	api.Register(mux)
 	s.rpc.Register(mux)
 	front := s.service.Front(issuing.HTTP)
-	mux.Handle("/metrics", api.Readable(guarded(front.Reader(), promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))))
+	metrics := guarded(front.Reader(), promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
+	api.Serve(mux, &httpapi.Metrics, func(w http.ResponseWriter, r *http.Request) error {
+		metrics.ServeHTTP(w, r)
+		return nil
+	})
 	leaf, tinyid := leafapi.New(s.service, time.Local, s.log), tinyidapi.New(s.service, s.log)
 	leaf.Register(mux)
 	tinyid.Register(mux)
