@@ -146,8 +146,9 @@ proto-check: ## fail if the code of proto/ is not what is committed
 	scripts/proto -check
 
 .PHONY: reference
-reference: ## generate docs/configuration.md from the settings that the code declares
+reference: ## generate docs/configuration.md and docs/firn.schema.json from the settings that the code declares
 	go run ./cmd/firn/internal/settings/reference > docs/configuration.md
+	go run ./cmd/firn/internal/settings/reference schema > docs/firn.schema.json
 
 .PHONY: tidy
 tidy: ## tidy the go.mod files of all modules

@@ -41,6 +41,7 @@ func newDoctor() *cobra.Command {
 		flags      storeFlags
 		configFile string
 		asJSON     bool
+		schema     bool
 	)
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -54,11 +55,19 @@ server warns of at its start. Each problem comes with advice.
 It writes the key firn/doctor, which nothing reads, and creates a missing table in a
 database. It changes nothing else.
 
-It exits with status 1 when something is bad.`,
+It exits with status 1 when something is bad.
+
+With --schema it only prints the JSON schema of the configuration file, by which editors
+complete and check it.`,
 		Example: `  firn doctor --store redis://127.0.0.1:6379/0
-  firn doctor --config firn.yaml`,
+  firn doctor --config firn.yaml
+  firn doctor --schema > firn.schema.json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if schema {
+				_, err := cmd.OutOrStdout().Write(settings.Schema())
+				return err
+			}
 			if err := flags.checkPool(); err != nil {
 				return usage(err)
 			}
@@ -110,6 +119,7 @@ It exits with status 1 when something is bad.`,
 	flags.add(cmd)
 	cmd.Flags().StringVar(&configFile, "config", "", "check this configuration too, and examine its store")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&schema, "schema", false, "only print the JSON schema of the configuration file")
 	return cmd
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Token is one entry of tokens: a caller, known by a secret or a certificate.
 type Token struct {
-	Name        string   `yaml:"name" unset:"required" help:"the token's name, in logs and errors"`
+	Name        string   `yaml:"name" required:"true" unset:"required" help:"the token's name, in logs and errors"`
 	SHA256      string   `yaml:"sha256" help:"SHA-256 of the secret, in hex. firn token creates a secret of 32 random bytes and prints it once; firn token --hash reads an existing one"`
 	Certificate string   `yaml:"certificate" help:"a common name, DNS name or URI of a client certificate that was verified against tls.client_ca. A client with that certificate needs no secret. If several entries match, the first in the file counts"`
 	Namespaces  []string `yaml:"namespaces" example:"[orders, \"user-*\"]" help:"names, and patterns in which * stands for zero or more characters"`

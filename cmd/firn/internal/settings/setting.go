@@ -22,9 +22,11 @@ type Setting struct {
 	Allowed string // tag allowed: the values that are allowed
 	Example string // tag example: one of them
 
-	config string       // tag config: the field of the library's Config; default: that of the struct
-	field  []int        // its index in the struct, for reflection
-	group  reflect.Type // the struct that declares it
+	required bool         // tag required: whether its part of the file is wrong without it
+	config   string       // tag config: the field of the library's Config; default: that of the struct
+	field    []int        // its index in the struct, for reflection
+	value    reflect.Type // of the field
+	group    reflect.Type // the struct that declares it
 }
 
 // declared returns the settings that a struct declares, with those of embedded structs.
@@ -40,8 +42,8 @@ func declared(of reflect.Type) (all []Setting) {
 		}
 		all = append(all, Setting{
 			Key: key, Flag: f.Tag.Get("flag"), Help: f.Tag.Get("help"), Default: f.Tag.Get("default"), Unset: f.Tag.Get("unset"),
-			Noun: f.Tag.Get("is"), Allowed: f.Tag.Get("allowed"), Example: f.Tag.Get("example"),
-			config: cmp.Or(f.Tag.Get("config"), f.Name), field: f.Index, group: group,
+			Noun: f.Tag.Get("is"), Allowed: f.Tag.Get("allowed"), Example: f.Tag.Get("example"), required: f.Tag.Get("required") != "",
+			config: cmp.Or(f.Tag.Get("config"), f.Name), field: f.Index, value: f.Type, group: group,
 		})
 	}
 	return all

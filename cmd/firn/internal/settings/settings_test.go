@@ -10,26 +10,29 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
+// wrongNamespaces are mistakes in a namespace, with their errors.
+var wrongNamespaces = map[string]string{
+	"{kind: uuidx}":                             `namespaces.a.kind: "uuidx" is not a valid kind: snowflake, serial, segment, sequence, number, uuid, objectid are allowed`,
+	"{kind: uuid, version: 5}":                  `namespaces.a.version: "5" is not a valid UUID version: 4 and 7 are allowed`,
+	"{kind: uuid, layout: firn}":                "a namespace of kind uuid has no layout: it has version, prefix",
+	"{kind: sequence, min_step: 5}":             "a namespace of kind sequence has no min_step",
+	"{kind: sequence, from: -5}":                "ids are not negative",
+	"{kind: segment, min_step: 5, max_step: 4}": "namespaces.a.max_step: greatest step 4 is out of range",
+	"{kind: segment, offset: 4, stride: 4}":     "namespaces.a.offset: offset 4 is out of range",
+	"{kind: segment, target: soon}":             `namespaces.a.target: "soon" is not a valid duration`,
+	"{kind: number}":                            `namespaces.a.template: "" is not a valid template`,
+	`{kind: number, template: "{n:6}{MM}"}`:     "the month and not the year",
+	"{kind: serial, width: 5}":                  "namespaces.a.width: width 5 is out of range",
+	"{kind: serial, check: md5}":                `namespaces.a.check: "md5" is not a valid check of serials`,
+	"{kind: serial, zone: Local}":               "namespaces.a.zone: ",
+	"{prefix: Ord}":                             `"Ord" is not a valid prefix`,
+	"{veil: {bits: 63}}":                        "a key is needed",
+	"{veil: {key_file: a, key_env: b}}":         "not both",
+	"{template: x}":                             "a namespace of kind snowflake has no template",
+}
+
 func TestMistakesInKindsAreNamed(t *testing.T) {
-	for text, want := range map[string]string{
-		"{kind: uuidx}":                             `namespaces.a.kind: "uuidx" is not a valid kind: snowflake, serial, segment, sequence, number, uuid, objectid are allowed`,
-		"{kind: uuid, version: 5}":                  `namespaces.a.version: "5" is not a valid UUID version: 4 and 7 are allowed`,
-		"{kind: uuid, layout: firn}":                "a namespace of kind uuid has no layout: it has version, prefix",
-		"{kind: sequence, min_step: 5}":             "a namespace of kind sequence has no min_step",
-		"{kind: sequence, from: -5}":                "ids are not negative",
-		"{kind: segment, min_step: 5, max_step: 4}": "namespaces.a.max_step: greatest step 4 is out of range",
-		"{kind: segment, offset: 4, stride: 4}":     "namespaces.a.offset: offset 4 is out of range",
-		"{kind: segment, target: soon}":             `namespaces.a.target: "soon" is not a valid duration`,
-		"{kind: number}":                            `namespaces.a.template: "" is not a valid template`,
-		`{kind: number, template: "{n:6}{MM}"}`:     "the month and not the year",
-		"{kind: serial, width: 5}":                  "namespaces.a.width: width 5 is out of range",
-		"{kind: serial, check: md5}":                `namespaces.a.check: "md5" is not a valid check of serials`,
-		"{kind: serial, zone: Local}":               "namespaces.a.zone: ",
-		"{prefix: Ord}":                             `"Ord" is not a valid prefix`,
-		"{veil: {bits: 63}}":                        "a key is needed",
-		"{veil: {key_file: a, key_env: b}}":         "not both",
-		"{template: x}":                             "a namespace of kind snowflake has no template",
-	} {
+	for text, want := range wrongNamespaces {
 		path := filepath.Join(t.TempDir(), "firn.yaml")
 		if err := os.WriteFile(path, []byte("namespaces:\n  a: "+text+"\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -40,47 +43,50 @@ func TestMistakesInKindsAreNamed(t *testing.T) {
 	}
 }
 
+// wrongFiles are mistakes in a file, with what their errors have.
+var wrongFiles = map[string][]string{
+	"stroe: x":                                                             {"line 1: stroe: there is no such setting: store, listen, namespaces"},
+	"namespaces:\n  a: {layuot: firn}":                                     {"line 2: namespaces.a.layuot: a namespace of kind snowflake has no layuot: it has pool, layout"},
+	"namespaces:\n  a: {layout: 41/9/9/9}":                                 {"line 2", "namespaces.a.layout", "at most 63"},
+	"namespaces:\n  a:\n    clock: sundial":                                {"line 3", "namespaces.a.clock", "steady, wall and virtual"},
+	"namespaces:\n  a: {worker: 5000}":                                     {"line 2", "namespaces.a.worker", "0 to 1023"},
+	"namespaces:\n  a: {worker: many}":                                     {`line 2: namespaces.a.worker: "many" is not a valid worker number: whole numbers from 0`},
+	"namespaces:\n  a: {datacenter: 1}":                                    {"namespaces.a.datacenter", "0 to 0"},
+	"namespaces:\n  a: {clock: wall, rollback: [pray]}":                    {"namespaces.a.rollback", "wait [LIMIT"},
+	"namespaces:\n  a: {clock: virtual, clock_from: soon}":                 {"namespaces.a.clock_from", `"soon" is not a valid time`},
+	"namespaces:\n  a: {clock: virtual, clock_from: 2020-01-01}":           {"namespaces.a.clock_from", "2025-01-01T00:00:00.000Z to 2094"},
+	"namespaces:\n  a: {clock: wall, clock_from: 2026-01-01}":              {"namespaces.a.clock_from", `is not a valid clock_from: only clock virtual`},
+	"namespaces:\n  a: {}\n  b: {clock: virtual, clock_from: 2026-01-01}":  {"line 3", "clock_from (the present, 2026-01-01)"},
+	"namespaces:\n  a: {ahead: soon}":                                      {"namespaces.a.ahead", "500ms"},
+	"namespaces:\n  a: {kind: uuidx}":                                      {"namespaces.a.kind", "snowflake"},
+	"namespaces:\n  a: {unit: 0}":                                          {"namespaces.a.unit", "1ns"},
+	"namespaces:\n  a: {epoch: 2025}":                                      {"namespaces.a.epoch", "2025-01-01"},
+	"namespaces:\n  a: {kind: segment, from: abc}":                         {"line 2", "namespaces.a.from", "abc"},
+	"namespaces:\n  a: {worker: 7, clock: wall, rollback: [wait, switch]}": {"line 2", "namespaces.a.rollback", "the worker is fixed", "name spares for it"},
+	"namespaces:\n  a: {worker: 7, spares: [8, 5000]}":                     {"line 2", "namespaces.a.spares: spare 5000 is out of range: 0 to 1023"},
+	"namespaces:\n  a: {worker: 7, spares: [8, 7]}":                        {"line 2", "namespaces.a.spares", `"7" is not a valid spare: that is the worker itself`},
+	"namespaces:\n  a: {worker: 7, spares: 8}":                             {"line 2", "namespaces.a.spares"},
+	"namespaces:\n  a: {worker: 7, spares: [many]}":                        {"line 2", "namespaces.a.spares", "many"},
+	"namespaces:\n  a: {spares: [8]}":                                      {"line 2", "namespaces.a.spares", "spares are for a fixed worker"},
+	"namespaces:\n  a: {clock: wall, rollback: [history], ahead: 5ms}":     {"line 2", "namespaces.a.ahead", "history"},
+	"namespaces:\n  a: {window: 1ms}":                                      {"line 2", "namespaces.a.window", "100ms"},
+	"namespaces:\n  a/b: {}":                                               {"namespaces.a/b", "namespace name"},
+	"namespaces:\n  a: {}\n  b: {layout: twitter}":                         {"line 3", "namespaces.b.pool: namespaces a and b share pool default but differ in layout (firn, twitter)"},
+	"limits: {connections: -1}":                                            {"limits.connections", "-1", "1000000"},
+	"listen: {resp: 7071}":                                                 {"line 1", "listen.resp", "7071"},
+	"limits: {batch: -1}":                                                  {"limits.batch", "-1"},
+	"limits: {batch: 0}":                                                   {"line 1", "limits.batch", "0 is out of range", "1 to 10000000"},
+	"limits:\n  connections: 0":                                            {"line 2", "limits.connections", "0 is out of range", "1 to 1000000"},
+	"limits:\n  body: 0":                                                   {"line 2", "limits.body", "0 is out of range", "1024 to 16777216"},
+	"namespaces: [":                                                        {"line 1, column 13: invalid YAML: "},
+	"namespaces:\n\ta: {}":                                                 {"line 2, column 1: invalid YAML: ", "indent by spaces, not tabs"},
+	"namespaces: [orders]":                                                 {"line 1: namespaces: write entries, as in {orders: {kind: segment}}"},
+	"listen: 0.0.0.0:7070":                                                 {`line 1: listen: "0.0.0.0:7070" is not a valid listen: write its settings: {http, resp, grpc}`},
+	"namespaces:\n  a: {layout: x, clock: y, worker: -1}":                  {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
+}
+
 func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
-	for text, want := range map[string][]string{
-		"stroe: x":                                                             {"line 1: stroe: there is no such setting: store, listen, namespaces"},
-		"namespaces:\n  a: {layuot: firn}":                                     {"line 2: namespaces.a.layuot: a namespace of kind snowflake has no layuot: it has pool, layout"},
-		"namespaces:\n  a: {layout: 41/9/9/9}":                                 {"line 2", "namespaces.a.layout", "at most 63"},
-		"namespaces:\n  a:\n    clock: sundial":                                {"line 3", "namespaces.a.clock", "steady, wall and virtual"},
-		"namespaces:\n  a: {worker: 5000}":                                     {"line 2", "namespaces.a.worker", "0 to 1023"},
-		"namespaces:\n  a: {worker: many}":                                     {`line 2: namespaces.a.worker: "many" is not a valid worker number: whole numbers from 0`},
-		"namespaces:\n  a: {datacenter: 1}":                                    {"namespaces.a.datacenter", "0 to 0"},
-		"namespaces:\n  a: {clock: wall, rollback: [pray]}":                    {"namespaces.a.rollback", "wait [LIMIT"},
-		"namespaces:\n  a: {clock: virtual, clock_from: soon}":                 {"namespaces.a.clock_from", `"soon" is not a valid time`},
-		"namespaces:\n  a: {clock: virtual, clock_from: 2020-01-01}":           {"namespaces.a.clock_from", "2025-01-01T00:00:00.000Z to 2094"},
-		"namespaces:\n  a: {clock: wall, clock_from: 2026-01-01}":              {"namespaces.a.clock_from", `is not a valid clock_from: only clock virtual`},
-		"namespaces:\n  a: {}\n  b: {clock: virtual, clock_from: 2026-01-01}":  {"line 3", "clock_from (the present, 2026-01-01)"},
-		"namespaces:\n  a: {ahead: soon}":                                      {"namespaces.a.ahead", "500ms"},
-		"namespaces:\n  a: {kind: uuidx}":                                      {"namespaces.a.kind", "snowflake"},
-		"namespaces:\n  a: {unit: 0}":                                          {"namespaces.a.unit", "1ns"},
-		"namespaces:\n  a: {epoch: 2025}":                                      {"namespaces.a.epoch", "2025-01-01"},
-		"namespaces:\n  a: {kind: segment, from: abc}":                         {"line 2", "namespaces.a.from", "abc"},
-		"namespaces:\n  a: {worker: 7, clock: wall, rollback: [wait, switch]}": {"line 2", "namespaces.a.rollback", "the worker is fixed", "name spares for it"},
-		"namespaces:\n  a: {worker: 7, spares: [8, 5000]}":                     {"line 2", "namespaces.a.spares: spare 5000 is out of range: 0 to 1023"},
-		"namespaces:\n  a: {worker: 7, spares: [8, 7]}":                        {"line 2", "namespaces.a.spares", `"7" is not a valid spare: that is the worker itself`},
-		"namespaces:\n  a: {worker: 7, spares: 8}":                             {"line 2", "namespaces.a.spares"},
-		"namespaces:\n  a: {worker: 7, spares: [many]}":                        {"line 2", "namespaces.a.spares", "many"},
-		"namespaces:\n  a: {spares: [8]}":                                      {"line 2", "namespaces.a.spares", "spares are for a fixed worker"},
-		"namespaces:\n  a: {clock: wall, rollback: [history], ahead: 5ms}":     {"line 2", "namespaces.a.ahead", "history"},
-		"namespaces:\n  a: {window: 1ms}":                                      {"line 2", "namespaces.a.window", "100ms"},
-		"namespaces:\n  a/b: {}":                                               {"namespaces.a/b", "namespace name"},
-		"namespaces:\n  a: {}\n  b: {layout: twitter}":                         {"line 3", "namespaces.b.pool: namespaces a and b share pool default but differ in layout (firn, twitter)"},
-		"limits: {connections: -1}":                                            {"limits.connections", "-1", "1000000"},
-		"listen: {resp: 7071}":                                                 {"line 1", "listen.resp", "7071"},
-		"limits: {batch: -1}":                                                  {"limits.batch", "-1"},
-		"limits: {batch: 0}":                                                   {"line 1", "limits.batch", "0 is out of range", "1 to 10000000"},
-		"limits:\n  connections: 0":                                            {"line 2", "limits.connections", "0 is out of range", "1 to 1000000"},
-		"limits:\n  body: 0":                                                   {"line 2", "limits.body", "0 is out of range", "1024 to 16777216"},
-		"namespaces: [":                                                        {"line 1, column 13: invalid YAML: "},
-		"namespaces:\n\ta: {}":                                                 {"line 2, column 1: invalid YAML: ", "indent by spaces, not tabs"},
-		"namespaces: [orders]":                                                 {"line 1: namespaces: write entries, as in {orders: {kind: segment}}"},
-		"listen: 0.0.0.0:7070":                                                 {`line 1: listen: "0.0.0.0:7070" is not a valid listen: write its settings: {http, resp, grpc}`},
-		"namespaces:\n  a: {layout: x, clock: y, worker: -1}":                  {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
-	} {
+	for text, want := range wrongFiles {
 		path := filepath.Join(t.TempDir(), "firn.yaml")
 		write(t, path, text)
 		_, err := settings.Read(path)

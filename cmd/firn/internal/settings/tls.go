@@ -8,8 +8,8 @@ import (
 
 // TLS configures encryption.
 type TLS struct {
-	Cert string `yaml:"cert" unset:"required" help:"file with the certificate and those between it and the authority, in PEM"`
-	Key  string `yaml:"key" unset:"required" help:"file with its key, in PEM"`
+	Cert string `yaml:"cert" required:"true" unset:"required" help:"file with the certificate and those between it and the authority, in PEM"`
+	Key  string `yaml:"key" required:"true" unset:"required" help:"file with its key, in PEM"`
 
 	ClientCA   string `yaml:"client_ca" unset:"clients need no certificate" help:"file with the certificates of the authorities that clients' certificates are verified against"`
 	ClientAuth string `yaml:"client_auth" unset:"require, with client_ca" allowed:"require, optional" help:"whether clients without a certificate are refused"`

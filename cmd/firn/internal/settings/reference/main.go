@@ -1,4 +1,5 @@
-// Command reference prints docs/configuration.md, from the settings that package settings declares.
+// Command reference prints docs/configuration.md, from the settings that package settings declares; with the argument
+// schema, docs/firn.schema.json.
 package main
 
 import (
@@ -12,7 +13,11 @@ import (
 )
 
 func main() {
-	if _, err := os.Stdout.WriteString(page()); err != nil {
+	text := page()
+	if len(os.Args) > 1 && os.Args[1] == "schema" {
+		text = string(settings.Schema())
+	}
+	if _, err := os.Stdout.WriteString(text); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -27,6 +32,11 @@ func page() string {
 
 This page lists every setting of the configuration file. [server.md](server.md) explains the file, and [kinds.md](kinds.md) which kind to use.
 A value in **default** applies if the setting is absent or empty. A setting with a **flag** is also one of ` + "`firn next`" + `, under that name.
+
+Editors complete and check the settings by [firn.schema.json](firn.schema.json), which ` + "`firn doctor --schema`" + ` prints too. With the YAML language
+server, begin the file with this line, or the schema's address instead of the file:
+
+` + "```yaml\n# yaml-language-server: $schema=firn.schema.json\n```" + `
 `)
 	sections := settings.Sections()
 	for _, s := range sections {

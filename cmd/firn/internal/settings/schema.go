@@ -1,0 +1,147 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A schema is a JSON schema of the draft 2020-12.
+type schema map[string]any
+
+// Schema returns the JSON schema of the configuration file, for editors. It knows the form of each setting, but neither what
+// several settings together must be nor the texts that the library parses, such as layouts.
+func Schema() []byte {
+	whole := object(declared(reflect.TypeFor[Config]()))
+	whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	whole["title"] = "Configuration of firn serve"
+	whole["minProperties"] = 1
+	text, _ := json.MarshalIndent(whole, "", "  ") // its values have a JSON
+	return append(text, '\n')
+}
+
+// object returns the schema of a part of the file that has these settings and no others.
+func object(of []Setting) schema {
+	properties := schema{}
+	for _, s := range of {
+		properties[s.Key] = s.schema()
+	}
+	all := schema{"type": []string{"object", "null"}, "additionalProperties": false, "properties": properties}
+	if needs := requiredOf(of); needs != nil {
+		all["required"] = needs
+	}
+	return all
+}
+
+// schema returns the schema of a setting, with what an editor shows of it.
+func (s Setting) schema() schema {
+	all := s.form(s.value)
+	all["description"] = markdownLink().ReplaceAllString(s.Help, "$1")
+	if s.Unset != "" {
+		all["description"] = fmt.Sprintf("%s (default: %s)", all["description"], s.Unset)
+	}
+	for key, text := range map[string]string{"default": s.Default, "examples": s.Example} {
+		var value any
+		if text == "" || unmarshal([]byte(text), &value) != nil {
+			continue
+		}
+		if key == "examples" {
+			value = []any{value}
+		}
+		all[key] = value
+	}
+	return all
+}
+
+// markdownLink matches a link of a document. It is compiled on first use.
+var markdownLink = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[(.*?)\]\(.*?\)`) })
+
+// form returns the schema of values of a type.
+func (s Setting) form(t reflect.Type) schema {
+	switch t {
+	case reflect.TypeFor[Namespace]():
+		return namespaceForm()
+	case reflect.TypeFor[Duration](): // 0 needs no unit
+		return schema{"type": []string{"string", "integer", "null"}, "pattern": `^[-+]?(0|([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+)?$`, "minimum": 0, "maximum": 0}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return s.form(t.Elem())
+	case reflect.Struct:
+		return object(declared(t))
+	case reflect.Map:
+		return schema{"type": []string{"object", "null"}, "additionalProperties": s.form(t.Elem())}
+	case reflect.Slice:
+		return schema{"type": []string{"array", "null"}, "items": s.form(t.Elem())}
+	case reflect.Bool:
+		return schema{"type": []string{"boolean", "null"}}
+	case reflect.Int, reflect.Int64:
+		return s.whole()
+	}
+	// What is allowed is a list of words, or a sentence.
+	if names := strings.Split(s.Allowed, ", "); len(names) > 1 && !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, " ") }) {
+		all := []any{"", nil}
+		for _, n := range names {
+			all = append(all, n)
+		}
+		return schema{"enum": all}
+	}
+	return schema{"type": []string{"string", "number", "null"}} // YAML reads 2025 as a number
+}
+
+// whole returns the schema of whole numbers, in the range that the setting allows.
+func (s Setting) whole() schema {
+	all := schema{"type": []string{"integer", "null"}}
+	low, high, _ := strings.Cut(s.Allowed, " to ")
+	if n, err := strconv.ParseInt(strings.TrimPrefix(low, "whole numbers from "), 10, 64); err == nil {
+		all["minimum"] = n
+	}
+	if n, err := strconv.ParseInt(high, 10, 64); err == nil {
+		all["maximum"] = n
+	}
+	if one, other, ok := strings.Cut(s.Allowed, " and "); ok {
+		return schema{"enum": []any{json.Number(one), json.Number(other), nil}}
+	}
+	return all
+}
+
+// namespaceForm returns the schema of a namespace. Which settings it has depends on its kind.
+func namespaceForm() schema {
+	var names []any
+	var kinds []schema
+	for i, k := range Kinds {
+		is, given := []any{k.Name}, []string{"kind"}
+		if i == 0 { // the default
+			is, given = append(is, "", nil), []string{}
+		}
+		names = append(names, is...)
+		has := schema{"propertyNames": schema{"enum": append([]string{"kind"}, keysOf(k.Settings())...)}}
+		if needs := requiredOf(k.Settings()); needs != nil {
+			has["required"] = needs
+		}
+		kinds = append(kinds, schema{"if": schema{"properties": schema{"kind": schema{"enum": is}}, "required": given}, "then": has})
+	}
+	properties := schema{}
+	for _, s := range ofNamespaces {
+		properties[s.Key] = s.schema()
+		if s.Key == "kind" {
+			properties[s.Key] = schema{"enum": names, "default": s.Default, "description": s.Help}
+		}
+	}
+	return schema{"type": []string{"object", "null"}, "additionalProperties": false, "properties": properties, "allOf": kinds}
+}
+
+// requiredOf returns the keys that must be there.
+func requiredOf(of []Setting) (keys []string) {
+	for _, s := range of {
+		if s.required {
+			keys = append(keys, s.Key)
+		}
+	}
+	return keys
+}
