@@ -150,6 +150,10 @@ reference: ## generate docs/configuration.md and docs/firn.schema.json from the 
 	go run ./cmd/firn/internal/settings/reference > docs/configuration.md
 	go run ./cmd/firn/internal/settings/reference schema > docs/firn.schema.json
 
+.PHONY: man
+man: ## write a manual page for each command into bin/man
+	go run ./cmd/firn/internal/cli/man bin/man
+
 .PHONY: tidy
 tidy: ## tidy the go.mod files of all modules
 	scripts/tidy

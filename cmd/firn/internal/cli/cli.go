@@ -136,6 +136,9 @@ func addCommands(root *cobra.Command, args []string) {
 	}
 }
 
+// Command returns the command line with all commands, for its documents.
+func Command() *cobra.Command { return newRoot(nil) }
+
 // newRoot returns the command with what a command line needs of it.
 func newRoot(args []string) *cobra.Command {
 	root := &cobra.Command{
