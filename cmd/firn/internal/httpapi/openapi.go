@@ -27,7 +27,7 @@ func (a *API) describe(w http.ResponseWriter, _ *http.Request) error {
 
 // describe returns the description of requests, in OpenAPI 3.1.
 func describe(routes []*Route) []byte {
-	paths := schema{}
+	paths, named := schema{}, schema{"Error": of[failed]()}
 	for _, d := range routes {
 		operations := schema{}
 		for method := range strings.SplitSeq(d.Methods, ", ") {
@@ -36,6 +36,11 @@ func describe(routes []*Route) []byte {
 			}
 		}
 		paths[d.Path] = operations
+		for _, body := range d.Answer {
+			if body.name != "" {
+				named[body.name] = body.schema()
+			}
+		}
 	}
 	document, _ := json.Marshal(schema{ // its values have a JSON
 		"openapi": "3.1.0",
@@ -43,7 +48,7 @@ func describe(routes []*Route) []byte {
 		"servers": []schema{{"url": "/"}},
 		"paths":   paths,
 		"components": schema{
-			"schemas": schema{"Error": of[failed]()},
+			"schemas": named,
 			"securitySchemes": schema{
 				"token":       schema{"type": "http", "scheme": "bearer"},
 				"certificate": schema{"type": "mutualTLS"},
@@ -82,14 +87,18 @@ func (d *Route) operation(method string) schema {
 
 func (d *Route) responses() schema {
 	content := schema{}
-	for kind, form := range d.Answer {
-		content[kind] = schema{"schema": form()}
+	for kind, body := range d.Answer {
+		if body.name != "" {
+			content[kind] = schema{"schema": reference(body.name)}
+		} else {
+			content[kind] = schema{"schema": body.schema()}
+		}
 	}
 	all := schema{"200": schema{"description": "success", "content": content}}
 	for status, codes := range d.errors() {
 		failure := schema{
 			"description": fmt.Sprintf("%s: %s", http.StatusText(status), strings.Join(codes, ", ")),
-			"content":     schema{"application/json": schema{"schema": schema{"$ref": "#/components/schemas/Error"}}},
+			"content":     schema{"application/json": schema{"schema": reference("Error")}},
 			"x-codes":     codes,
 		}
 		switch status {

@@ -21,10 +21,10 @@ type Route struct {
 	Says    string // what it does
 	Query   []Parameter
 	Header  []Parameter
-	Answer  map[string]func() schema // by media type; called for a description alone, as it takes time
-	Open    bool                     // every caller is served
-	Always  bool                     // also while the server starts
-	Codes   map[int][]string         // the codes of its errors, by status, beside those of all requests
+	Answer  map[string]shape // by media type
+	Open    bool             // every caller is served
+	Always  bool             // also while the server starts
+	Codes   map[int][]string // the codes of its errors, by status, beside those of all requests
 }
 
 // A Parameter declares a parameter of a request. One that occurs more than once is refused, unless it has Many.
@@ -47,15 +47,22 @@ var commonCodes = map[int][]string{
 	http.StatusServiceUnavailable: {"overloaded", "too_many_connections"},
 }
 
-// inJSON returns the answer of a request that answers JSON alone.
-func inJSON(form func() schema) map[string]func() schema {
-	return map[string]func() schema{"application/json": form}
+// A shape is what a body looks like. Only a description needs it, and makes it.
+type shape struct {
+	name   string // for the types of generated clients; empty: they need none
+	schema func() schema
 }
 
-// inText is the answer of a request that answers text alone.
-var inText = map[string]func() schema{"text/plain": plainText}
+// inJSON returns the answer of a request that answers JSON alone.
+func inJSON(name string, body func() schema) map[string]shape {
+	return map[string]shape{"application/json": {name, body}}
+}
 
-func plainText() schema { return text }
+// plainText is the shape of texts, and inText the answer of a request that answers text alone.
+var (
+	plainText = shape{schema: func() schema { return text }}
+	inText    = map[string]shape{"text/plain": plainText}
+)
 
 // unavailable are the codes of a namespace that cannot issue ids now. A retry makes sense, except after store_mismatch.
 var unavailable = []string{
@@ -75,7 +82,7 @@ var (
 			{Name: "once", Help: "any text: it makes addresses differ for caches that do not obey", Form: text},
 		},
 		Header: []Parameter{timeoutHeader},
-		Answer: map[string]func() schema{"application/json": ids, "text/plain": plainText},
+		Answer: map[string]shape{"application/json": {"IDs", ids}, "text/plain": plainText},
 		Codes: map[int][]string{
 			http.StatusBadRequest: {"bad_count", "bad_format"}, http.StatusForbidden: {"forbidden"}, http.StatusNotFound: {"unknown_namespace"},
 			http.StatusRequestEntityTooLarge: {"batch_too_large"}, http.StatusTooManyRequests: {"rate_limited", "too_many_names"}, http.StatusServiceUnavailable: unavailable,
@@ -91,7 +98,7 @@ var (
 			{Name: "unit", Help: "the length of a tick, such as 1ms; not with namespace", Form: text},
 			{Name: "epoch", Help: "the start of the first tick: RFC 3339, a date or Unix milliseconds; not with namespace", Form: text},
 		},
-		Answer: inJSON(contents),
+		Answer: inJSON("Decoded", contents),
 		Codes: map[int][]string{
 			http.StatusBadRequest: {"bad_format", "bad_layout", "bad_id"}, http.StatusForbidden: {"forbidden"}, http.StatusNotFound: {"unknown_namespace"},
 		},
@@ -99,18 +106,18 @@ var (
 	namespacesRoute = Route{
 		Name: "namespaces", Path: "/v1/namespaces", Methods: readMethods,
 		Says:   "Settings and states of all namespaces that the caller may use.",
-		Answer: inJSON(of[namespaces]),
+		Answer: inJSON("Namespaces", listOfNamespaces),
 	}
 	namespaceRoute = Route{
 		Name: "namespace", Path: "/v1/namespaces/{namespace}", Methods: readMethods,
 		Says:   "Settings and state of a namespace.",
-		Answer: inJSON(of[issuing.State]),
+		Answer: inJSON("Namespace", of[issuing.State]),
 		Codes:  map[int][]string{http.StatusForbidden: {"forbidden"}, http.StatusNotFound: {"unknown_namespace"}},
 	}
 	workersRoute = Route{
 		Name: "workers", Path: "/v1/pools/{pool}/workers", Methods: readMethods,
 		Says:   "The slots of a pool, as the store has them. For administrators.",
-		Answer: inJSON(of[issuing.Pool]),
+		Answer: inJSON("Pool", of[issuing.Pool]),
 		Codes: map[int][]string{
 			http.StatusForbidden: {"forbidden"}, http.StatusNotFound: {"not_found"},
 			http.StatusServiceUnavailable: {"store_unavailable", "timed_out", "canceled", failure.Mismatch},
@@ -120,10 +127,8 @@ var (
 		Name: "events", Path: "/v1/events", Methods: readMethods,
 		Says:   "The state that the caller may see, each second, as server-sent events.",
 		Query:  []Parameter{{Name: "namespace", Help: "only these; at most 100", Form: text, Many: true}},
-		Answer: map[string]func() schema{"text/event-stream": plainText},
-		Codes: map[int][]string{
-			http.StatusForbidden: {"forbidden"}, http.StatusTooManyRequests: {"too_many_streams", "rate_limited"}, http.StatusServiceUnavailable: {"shutting_down"},
-		},
+		Answer: map[string]shape{"text/event-stream": plainText},
+		Codes:  map[int][]string{http.StatusTooManyRequests: {"too_many_streams"}, http.StatusServiceUnavailable: {"shutting_down"}},
 	}
 	liveRoute = Route{
 		Name: "livez", Path: "/livez", Methods: readMethods, Open: true, Always: true,
@@ -140,7 +145,7 @@ var (
 	}
 	describeRoute = Route{
 		Name: "openapi", Path: "/openapi.json", Methods: readMethods, Open: true,
-		Says: "This description.", Answer: inJSON(anyObject),
+		Says: "This description.", Answer: inJSON("", anyObject),
 	}
 	// Metrics is the request for metrics.
 	Metrics = Route{

@@ -91,6 +91,14 @@ func ids() schema {
 	})
 }
 
+// listOfNamespaces returns the schema of [namespaces].
+func listOfNamespaces() schema {
+	return object(schema{"namespaces": schema{"type": "array", "items": reference("Namespace")}})
+}
+
+// reference returns a reference to a schema that has a name.
+func reference(name string) schema { return schema{"$ref": "#/components/schemas/" + name} }
+
 func anyObject() schema { return schema{"type": "object"} }
 
 // contents returns the schema of [decode.Contents], whose fields depend on the kind.
