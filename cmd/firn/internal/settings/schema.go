@@ -19,6 +19,11 @@ type schema map[string]any
 func Schema() []byte {
 	whole := object(declared(reflect.TypeFor[Config]()))
 	whole["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	settings := schema{}                 // of namespaces: several kinds have one
+	for _, s := range ofNamespaces[1:] { // the first is the kind
+		settings[s.Key] = s.schema()
+	}
+	whole["$defs"] = settings
 	whole["title"] = "Configuration of firn serve"
 	whole["minProperties"] = 1
 	text, _ := json.MarshalIndent(whole, "", "  ") // its values have a JSON
@@ -85,7 +90,7 @@ func (s Setting) form(t reflect.Type) schema {
 	}
 	// What is allowed is a list of words, or a sentence.
 	if names := strings.Split(s.Allowed, ", "); len(names) > 1 && !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, " ") }) {
-		all := []any{"", nil}
+		all := []any{nil}
 		for _, n := range names {
 			all = append(all, n)
 		}
@@ -110,30 +115,30 @@ func (s Setting) whole() schema {
 	return all
 }
 
-// namespaceForm returns the schema of a namespace. Which settings it has depends on its kind.
+// namespaceForm returns the schema of a namespace. Its kind decides which settings it has, so that an editor offers these alone.
 func namespaceForm() schema {
 	var names []any
 	var kinds []schema
 	for i, k := range Kinds {
 		is, given := []any{k.Name}, []string{"kind"}
 		if i == 0 { // the default
-			is, given = append(is, "", nil), []string{}
+			is, given = append(is, nil), []string{}
 		}
 		names = append(names, is...)
-		has := schema{"propertyNames": schema{"enum": append([]string{"kind"}, keysOf(k.Settings())...)}}
+		has := schema{"kind": true}
+		for _, s := range k.Settings() {
+			has[s.Key] = schema{"$ref": "#/$defs/" + s.Key}
+		}
+		then := schema{"properties": has, "additionalProperties": false}
 		if needs := requiredOf(k.Settings()); needs != nil {
-			has["required"] = needs
+			then["required"] = needs
 		}
-		kinds = append(kinds, schema{"if": schema{"properties": schema{"kind": schema{"enum": is}}, "required": given}, "then": has})
+		kinds = append(kinds, schema{"if": schema{"properties": schema{"kind": schema{"enum": is}}, "required": given}, "then": then})
 	}
-	properties := schema{}
-	for _, s := range ofNamespaces {
-		properties[s.Key] = s.schema()
-		if s.Key == "kind" {
-			properties[s.Key] = schema{"enum": names, "default": s.Default, "description": s.Help}
-		}
-	}
-	return schema{"type": []string{"object", "null"}, "additionalProperties": false, "properties": properties, "allOf": kinds}
+	kind := ofNamespaces[0].schema()
+	delete(kind, "type")
+	kind["enum"] = names
+	return schema{"type": []string{"object", "null"}, "properties": schema{"kind": kind}, "allOf": kinds}
 }
 
 // requiredOf returns the keys that must be there.
