@@ -14,7 +14,7 @@ help: ## list the targets
 .PHONY: test
 test: ## run all tests of all modules (installs the servers and clients they start)
 	scripts/need-servers
-	scripts/need-grpcurl
+	scripts/need-tools
 	scripts/need-clients
 	go test -timeout 30m $(PACKAGES)
 
@@ -24,7 +24,7 @@ test: ## run all tests of all modules (installs the servers and clients they sta
 race: ## run them under the race detector (needs a C compiler, installed if missing)
 	scripts/need-gcc
 	scripts/need-servers
-	scripts/need-grpcurl
+	scripts/need-tools
 	scripts/need-clients
 	CGO_ENABLED=1 go test -timeout 40m -race $$(go list $(PACKAGES) | grep -v -e '/cmd/firn$$' -e '/e2e/leases$$' -e '/bench/report$$')
 
@@ -153,6 +153,12 @@ reference: ## generate docs/configuration.md and docs/firn.schema.json from the 
 .PHONY: man
 man: ## write a manual page for each command into bin/man
 	go run ./cmd/firn/internal/cli/man bin/man
+
+.PHONY: manifests
+manifests: ## render deploy/kubernetes.yaml from the chart in deploy/helm
+	scripts/need-tools
+	@{ sed '/^---/,$$d' deploy/kubernetes.yaml; .tools/helm-v* template firn deploy/helm --values deploy/kubernetes-values.yaml; } > deploy/kubernetes.new
+	mv deploy/kubernetes.new deploy/kubernetes.yaml
 
 .PHONY: tidy
 tidy: ## tidy the go.mod files of all modules

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const chart = deploy + "/helm"
+
+// helm runs Helm, and returns what it prints.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	found, err := filepath.Glob("../../.tools/helm-v*")
+	needClient(t, err == nil && len(found) > 0, "helm")
+	out, err := exec.CommandContext(t.Context(), found[len(found)-1], args...).CombinedOutput()
+	return string(out), err
+}
+
+// validate runs a validator, which is a library for Python.
+func validate(t *testing.T, validator string, args ...string) {
+	t.Helper()
+	installed(t, "clients-python/"+validator, validator)
+	t.Setenv("PYTHONPATH", installed(t, "clients-python", validator))
+	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", append([]string{"-m", validator}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Errorf("%s %s: %v\n%s", validator, strings.Join(args, " "), err, out)
+	}
+}
+
+func TestTheManifestsAreThoseOfTheChart(t *testing.T) {
+	rendered, err := helm(t, "template", "firn", chart, "--values", deploy+"/kubernetes-values.yaml")
+	if err != nil {
+		t.Fatal(rendered)
+	}
+	manifests, err := os.ReadFile(filepath.Join(deploy, "kubernetes.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, text, _ := strings.Cut(string(manifests), "---\n"); "---\n"+text != rendered {
+		t.Error("deploy/kubernetes.yaml is not what the chart renders: run make manifests")
+	}
+}
+
+// TestTheChartRendersValidObjects renders it with each value that adds or removes something.
+func TestTheChartRendersValidObjects(t *testing.T) {
+	if out, err := helm(t, "lint", "--strict", chart); err != nil {
+		t.Error(out)
+	}
+	folder := t.TempDir()
+	var all []string
+	for i, c := range []struct{ set, has, hasNot string }{
+		{"replicas=1", "kind: Deployment, scheme: HTTPS, replicas: 1", "clusterIP, ServiceMonitor, NetworkPolicy, annotations"},
+		{"workload=StatefulSet", "kind: StatefulSet, serviceName: x-servers, name: x-servers, clusterIP: None", "Deployment, rollingUpdate"},
+		{"tls.secret=", "scheme: HTTP", "HTTPS, tls"},
+		{"tag=v9,podAnnotations.a=b,pod.nodeSelector.c=d,service.type=LoadBalancer", "firn:v9, a: b, c: d, type: LoadBalancer", ""},
+		{"podDisruptionBudget.maxUnavailable=null,podDisruptionBudget.minAvailable=2", "minAvailable: 2", "maxUnavailable: 1"},
+		{"serviceMonitor.enabled=true,serviceMonitor.labels.release=p", "kind: ServiceMonitor, port: http, scheme: https, insecureSkipVerify: true, release: p", ""},
+		{"serviceMonitor.enabled=true,tls.secret=", "kind: ServiceMonitor, port: http", "https, tls"},
+		{"networkPolicy.enabled=true", "kind: NetworkPolicy, policyTypes: [Ingress]", "from:"},
+		{"networkPolicy.enabled=true,networkPolicy.from[0].podSelector.matchLabels.role=shop", "from:, role: shop", ""},
+	} {
+		rendered, err := helm(t, "template", "x", chart, "--set", c.set)
+		if err != nil {
+			t.Errorf("%s: %s", c.set, rendered)
+			continue
+		}
+		for _, want := range strings.Split(c.has, ", ") {
+			if !strings.Contains(rendered, want) {
+				t.Errorf("%s: there is no %q in\n%s", c.set, want, rendered)
+			}
+		}
+		for _, not := range strings.Split(c.hasNot, ", ") {
+			if not != "" && strings.Contains(rendered, not) {
+				t.Errorf("%s: there is %q in\n%s", c.set, not, rendered)
+			}
+		}
+		all = append(all, filepath.Join(folder, fmt.Sprintf("%d.yaml", i)))
+		if err := os.WriteFile(all[len(all)-1], []byte(rendered), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	validate(t, "kubernetes_validate", append([]string{"--strict"}, all...)...)
+	validate(t, "kubernetes_validate", append([]string{"--strict", "--kubernetes-version", "1.25"}, all...)...) // the oldest in Chart.yaml
+	for _, set := range []string{"replica=2", "replicas=0", "workload=DaemonSet", "config.store=x", "config.listen=x", "config.tls=x", "store.secret="} {
+		if out, err := helm(t, "template", "x", chart, "--set", set); err == nil || !strings.Contains(out, "schema") {
+			t.Errorf("%s: %v %s", set, err, out)
+		}
+	}
+}
+
+func TestTheComposeFilesAreValid(t *testing.T) {
+	validate(t, "check_jsonschema", "--builtin-schema", "vendor.compose-spec", deploy+"/compose.yaml", deploy+"/compose-three.yaml")
+}

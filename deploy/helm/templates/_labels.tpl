@@ -1,0 +1,3 @@
+{{- define "labels" -}}
+{app.kubernetes.io/name: firn, app.kubernetes.io/instance: {{ .Release.Name }}}
+{{- end -}}
