@@ -46,7 +46,11 @@ cross: ## build the library, the stores and the binary for Windows, macOS and Fr
 # quarter smaller, starts faster and occupies 3 MB less memory. It does not change what the command does.
 .PHONY: build
 build: ## build the binary as bin/firn
-	CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -o bin/firn ./cmd/firn
+	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -tags grpcnotrace -o bin/firn ./cmd/firn
+
+.PHONY: release-dry
+release-dry: ## build all files of a release into bin/release, and try them (TARGETS=linux/amd64 for one platform)
+	scripts/release-dry $(TARGETS)
 
 .PHONY: fmt
 fmt: ## format the code
