@@ -20,17 +20,6 @@ func helm(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// validate runs a validator, which is a library for Python.
-func validate(t *testing.T, validator string, args ...string) {
-	t.Helper()
-	installed(t, "clients-python/"+validator, validator)
-	t.Setenv("PYTHONPATH", installed(t, "clients-python", validator))
-	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", append([]string{"-m", validator}, args...)...).CombinedOutput()
-	if err != nil {
-		t.Errorf("%s %s: %v\n%s", validator, strings.Join(args, " "), err, out)
-	}
-}
-
 func TestTheManifestsAreThoseOfTheChart(t *testing.T) {
 	rendered, err := helm(t, "template", "firn", chart, "--values", deploy+"/kubernetes-values.yaml")
 	if err != nil {
@@ -90,8 +79,4 @@ func TestTheChartRendersValidObjects(t *testing.T) {
 			t.Errorf("%s: %v %s", set, err, out)
 		}
 	}
-}
-
-func TestTheComposeFilesAreValid(t *testing.T) {
-	validate(t, "check_jsonschema", "--builtin-schema", "vendor.compose-spec", deploy+"/compose.yaml", deploy+"/compose-three.yaml")
 }
