@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ type load struct {
 	verify    bool
 	buffered  bool
 	tokenFile string
+	progress  io.Writer   // shows how far it is, if it is a terminal; may be nil
 	rate      access.Rate // calls of all callers together; zero: each caller calls again at once
 }
 
@@ -120,6 +122,7 @@ processes goes into one exact set; a duplicate is an error.`,
 			if err != nil {
 				return usage(err)
 			}
+			l.progress = cmd.ErrOrStderr()
 			r := report{Callers: l.callers, Processes: l.processes, Batch: l.batch, Pipeline: l.pipeline, Rate: pace, Buffered: l.buffered, Verified: l.verify}
 			switch {
 			case len(args) == 1 && l.processes > 1:

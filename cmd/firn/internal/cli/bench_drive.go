@@ -60,6 +60,14 @@ func (l load) into(set *idset.Set) func([]firn.ID) {
 	}
 }
 
+// show returns the progress of the benchmark, nil without a terminal.
+func (l load) show() *progress {
+	if !isTerminal(l.progress) {
+		return nil
+	}
+	return startProgress(l.progress, "measured", "ids", 0, l.duration)
+}
+
 // A fill makes one call of what is measured. It fills ids and returns how many it filled.
 type fill func(ctx context.Context, ids []firn.ID) (int, error)
 
@@ -71,6 +79,8 @@ func drive(ctx context.Context, l load, every int, f fill, record func([]firn.ID
 	var stop atomic.Bool
 	context.AfterFunc(ctx, func() { stop.Store(true) })
 	start := time.Now()
+	p := l.show()
+	defer p.end()
 	all, err = l.each(ctx, f, record, func(ctx context.Context, c *caller) error {
 		for call := 0; !stop.Load(); call++ {
 			var began time.Time
@@ -82,7 +92,7 @@ func drive(ctx context.Context, l load, every int, f fill, record func([]firn.ID
 				return err
 			}
 			if timed {
-				c.found.add(time.Since(began))
+				c.timed(began, p)
 			}
 		}
 		return nil
@@ -98,6 +108,14 @@ type caller struct {
 	size   int // of a call
 	buffer []firn.ID
 	found  found
+	shown  int64 // of the ids found, in the progress
+}
+
+// timed counts a call that is over, and shows its ids and those before: for each id that would cost too much.
+func (c *caller) timed(began time.Time, p *progress) {
+	c.found.add(time.Since(began))
+	p.add(c.found.ids - c.shown)
+	c.shown = c.found.ids
 }
 
 // call makes one call.

@@ -102,8 +102,15 @@ func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report
 		ids   = make([]int64, l.processes)
 	)
 	start := time.Now()
+	p := l.show()
+	defer p.end()
 	for i := range l.processes {
-		group.Go(func() { ids[i], errs[i] = collect(ctx, self, args, &set, l.verify) })
+		group.Go(func() {
+			ids[i], errs[i] = collect(ctx, self, args, func(ids []firn.ID) {
+				l.into(&set)(ids)
+				p.add(int64(len(ids)))
+			})
+		})
 	}
 	group.Wait()
 	var total int64
@@ -114,8 +121,8 @@ func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report
 	return errors.Join(errs...)
 }
 
-// collect runs one emitter and reads its ids.
-func collect(ctx context.Context, program string, args []string, set *idset.Set, verify bool) (ids int64, err error) {
+// collect runs one emitter and gives its ids to record.
+func collect(ctx context.Context, program string, args []string, record func([]firn.ID)) (ids int64, err error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
@@ -136,9 +143,7 @@ func collect(ctx context.Context, program string, args []string, set *idset.Set,
 			batch = append(batch, firn.ID(binary.BigEndian.Uint64(raw[at:])))
 		}
 		ids += int64(len(batch))
-		if verify {
-			set.Add(batch)
-		}
+		record(batch)
 	}
 	if errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF) {
 		readErr = nil

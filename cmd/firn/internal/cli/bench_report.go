@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ type report struct {
 	Max        time.Duration `json:"max_ns,omitempty"`
 	Slow       int64         `json:"calls_over_50ms"`
 	Unbegun    int64         `json:"calls_not_begun,omitempty"`
+	bars       []bar         // of the durations
 }
 
 // finish fills in the results.
@@ -46,6 +48,7 @@ func (r *report) finish(set *idset.Set, f found) {
 		r.PerSecond, r.Nanos = float64(r.IDs)/r.Seconds, r.Seconds*1e9/float64(r.IDs)
 	}
 	r.Timed, r.Slow, r.Unbegun = f.calls.Total(), f.slow, f.unbegun
+	r.bars = f.calls.bars()
 	r.Median, r.P99, r.P999, r.Max = f.calls.Quantile(0.5), f.calls.Quantile(0.99), f.calls.Quantile(0.999), f.calls.Max()
 }
 
@@ -75,6 +78,7 @@ func (r report) print(out io.Writer, asJSON bool) error {
 	if r.Timed > 0 {
 		fmt.Fprintf(&b, "call latency: median %v, p99 %v, p99.9 %v, max %v (%s timed); %s took longer than %v\n",
 			r.Median, r.P99, r.P999, r.Max, thousands(r.Timed), thousands(r.Slow), slowCall)
+		r.drawLatency(&b)
 	}
 	if r.Unbegun > 0 {
 		fmt.Fprintf(&b, "%s due but not started when the time was over, timed up to then: use more --callers, or a lower --rate\n",
@@ -85,4 +89,21 @@ func (r report) print(out io.Writer, asJSON bool) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// barWidth is how wide a bar of all calls would be.
+const barWidth = 40
+
+// drawLatency draws how many of the timed calls took how long.
+func (r report) drawLatency(b *strings.Builder) {
+	digits := len(thousands(r.Timed))
+	for _, bar := range r.bars {
+		share := float64(bar.count) / float64(r.Timed)
+		drawn := strings.Repeat("█", int(math.Round(share*barWidth)))
+		if drawn == "" && bar.count > 0 {
+			drawn = "▏"
+		}
+		line := fmt.Sprintf("  ≤ %-6v %*s %5.1f %%  %s", bar.atMost, digits, thousands(bar.count), 100*share, drawn)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
 }

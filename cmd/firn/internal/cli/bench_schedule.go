@@ -79,6 +79,8 @@ func driveAt(ctx context.Context, l load, f fill, record func([]firn.ID)) (found
 	ctx, cancel := context.WithTimeoutCause(ctx, l.duration, errTimeOver)
 	defer cancel()
 	start := time.Now()
+	p := l.show()
+	defer p.end()
 	s := newSchedule(l.rate, start, l.duration)
 	var handing sync.WaitGroup
 	handing.Go(func() { s.run(ctx) })
@@ -92,7 +94,7 @@ func driveAt(ctx context.Context, l load, f fill, record func([]firn.ID)) (found
 				if err := c.call(ctx); err != nil {
 					return err
 				}
-				c.found.add(time.Since(at))
+				c.timed(at, p)
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}

@@ -57,6 +57,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })()
 
 	collectLate()
+	if len(args) > 0 && args[0] == "--version" { // with a template, cobra's flag would make the binary a twelfth larger
+		args = append([]string{"version"}, args[1:]...)
+	}
 	root := newRoot(args)
 	root.SetArgs(dashedIDs(root, args))
 	root.SetIn(stdin)
@@ -78,7 +81,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
 		return exitError
 	case errors.Is(err, errUsage), cmd == root && !failed: // the root command only fails if the command is unknown
-		fmt.Fprintf(stderr, "firn: %s\n", plainLines(err.Error()))
+		guess := ""
+		var typed string
+		if _, other := fmt.Sscanf(err.Error(), "unknown command %q", &typed); other == nil {
+			guess = didYouMean(typed, subcommands(cmd))
+		}
+		fmt.Fprintf(stderr, "firn: %s%s\n", plainLines(err.Error()), guess)
 		if names := variablesInError(cmd.Flags(), err.Error()); len(names) > 0 {
 			fmt.Fprintf(stderr, "Set in the environment: %s\n", strings.Join(names, ", "))
 		}
@@ -129,6 +137,7 @@ func addCommands(root *cobra.Command, args []string) {
 		root.AddCommand(c.make())
 	}
 	root.InitDefaultCompletionCmd()
+	root.Flags().Bool("version", false, "print the version, as firn version") // see Main
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
 			onlyItsCommands(cmd)
@@ -161,12 +170,15 @@ decodes them, and serves them over HTTP, gRPC and the Redis protocol.
 
 Every flag can be set in the environment: --store as FIRN_STORE, and so on. The
 command line overrides a configuration file, which overrides the environment.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		SilenceErrors:      true,
+		DisableSuggestions: true, // those of didYouMean take one line
+		SilenceUsage:       true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return usage(fromEnvironment(cmd.Flags()))
 		},
 	}
+	mode := colourMode(colourModes[0])
+	root.PersistentFlags().Var(&mode, "color", "colours: "+list(colourModes, "or")+"; auto is for terminals, unless NO_COLOR is set")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd.Flags(), err)) })
 	root.SetHelpCommand(newHelp())
 	addCommands(root, args)
@@ -179,17 +191,24 @@ command line overrides a configuration file, which overrides the environment.`,
 // onlyItsCommands makes a command that has only subcommands refuse other arguments. Cobra would show its help and exit
 // with success.
 func onlyItsCommands(cmd *cobra.Command) {
-	var names []string
-	for _, sub := range cmd.Commands() {
-		names = append(names, sub.Name())
-	}
+	names := subcommands(cmd)
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usage(fmt.Errorf("%s %q: %s are allowed", cmd.Name(), args[0], strings.Join(names, ", ")))
+			return usage(fmt.Errorf("%s %q: %s are allowed%s", cmd.Name(), args[0], strings.Join(names, ", "), didYouMean(args[0], names)))
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// subcommands returns the names of the commands of a command that are in its help.
+func subcommands(cmd *cobra.Command) (names []string) {
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
 }
 
 // newHelp is cobra's help command, except that an unknown topic is wrong usage.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
@@ -25,14 +23,16 @@ const completeTimeout = 2 * time.Second
 
 // completeValues lets a shell complete the values of all flags of a command and its subcommands.
 func completeValues(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+	register := func(f *pflag.Flag) {
 		_, has := cmd.GetFlagCompletionFunc(f.Name) // commands share some flags
 		if complete := completionOf(cmd, f); complete != nil && !has {
 			if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
 				panic(err) // the flag exists and is registered once
 			}
 		}
-	})
+	}
+	cmd.Flags().VisitAll(register)
+	cmd.PersistentFlags().VisitAll(register)
 	for _, sub := range cmd.Commands() {
 		completeValues(sub)
 	}
@@ -45,11 +45,7 @@ func completionOf(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "config", "key-file", "keys", "token-file", "temp":
 		return nil
 	case "kind":
-		var names []string
-		for _, k := range settings.Kinds {
-			names = append(append(names, k.Name), slices.Sorted(maps.Keys(k.Variants))...)
-		}
-		return words(names...)
+		return words(kindNames()...)
 	case "layout":
 		return words(presetNames()...)
 	case "format":
@@ -58,6 +54,8 @@ func completionOf(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 			also = "binary"
 		}
 		return words(append(strings.Split(encodingHelp, ", "), also)...)
+	case "color":
+		return words(colourModes...)
 	case "log":
 		return words("text", "json")
 	case "formula":

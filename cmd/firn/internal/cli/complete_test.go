@@ -35,6 +35,7 @@ func TestValuesAreCompleted(t *testing.T) {
 		t.Fatal(problems.String())
 	}
 	for line, want := range map[string]string{
+		"next --color ":                          "always auto never",
 		"next --kind s":                          "segment sequence serial snowflake",
 		"next --format base":                     "base32 base36 base58 base62 base64 base64url",
 		"next --layout tw":                       "twitter",
@@ -81,11 +82,16 @@ func TestEveryFlagHasACompletion(t *testing.T) {
 	walk(newRoot([]string{cobra.ShellCompRequestCmd}))
 }
 
-func TestAMistypedFlagIsGuessed(t *testing.T) {
+func TestAMistypedNameIsGuessed(t *testing.T) {
 	for line, want := range map[string]string{
-		"next --layuot x":    "unknown flag: --layuot: did you mean --layout?",
-		"decode --frmat hex": "unknown flag: --frmat: did you mean --format?",
-		"next --zzzzzzz":     "unknown flag: --zzzzzzz\n",
+		"next --layuot x":     "unknown flag: --layuot: did you mean --layout?",
+		"decode --frmat hex":  "unknown flag: --frmat: did you mean --format?",
+		"next --zzzzzzz":      "unknown flag: --zzzzzzz\n",
+		"next --kind uid":     "number are allowed: did you mean uuid, uuid4 or uuid7?\n",
+		"decode --kind uid 5": "objectid are allowed: did you mean uuid?\n",
+		"nxt":                 `unknown command "nxt" for "firn": did you mean next?` + "\n",
+		"workers lst":         "relax are allowed: did you mean list?\n",
+		"completion bsh":      "zsh are allowed: did you mean bash, fish or zsh?\n",
 	} {
 		var out, problems strings.Builder
 		if status := Main(strings.Fields(line), strings.NewReader(""), &out, &problems); status != exitUsage || !strings.Contains(problems.String(), want) {

@@ -59,6 +59,6 @@ func isDashedID(cmd *cobra.Command, arg string) bool {
 
 // takesValue reports whether the argument after a flag is its value.
 func takesValue(cmd *cobra.Command, arg string) bool {
-	f := cmd.Flags().Lookup(strings.TrimLeft(arg, "-"))
+	f := cmd.Flag(strings.TrimLeft(arg, "-"))
 	return f != nil && f.NoOptDefVal == ""
 }

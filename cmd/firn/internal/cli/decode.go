@@ -86,6 +86,7 @@ lists the presets that give a plausible one.`,
 					return usage(err)
 				}
 			}
+			p := paletteOf(cmd)
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0
 			show := func(text string) error {
@@ -118,10 +119,10 @@ lists the presets that give a plausible one.`,
 					fmt.Fprintln(out)
 				}
 				if thing {
-					explainContents(out, text, t)
+					explainContents(out, p, text, t)
 				} else {
-					explain(out, text, layout, r)
-					about.print(out)
+					explain(out, p, text, layout, r)
+					about.print(out, p)
 				}
 				return nil
 			}
@@ -129,7 +130,7 @@ lists the presets that give a plausible one.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&kind, "kind", "", "kind of the ids: "+decodableNames("or")+" (default: detected)")
+	cmd.Flags().StringVar(&kind, "kind", "", "kind of the ids: "+list(decodableNames(), "or")+" (default: detected)")
 	cmd.Flags().StringVar(&flags.set.Prefix, "prefix", "", "prefix of the serials")
 	addSettings(cmd.Flags(), &flags.set, settings.Group(settings.Serial{}, settings.Dated{}))
 	forKinds(cmd.Flags(), aboutDecode)
@@ -138,12 +139,11 @@ lists the presets that give a plausible one.`,
 	return cmd
 }
 
-func decodableNames(and string) string {
-	var names []string
+func decodableNames() (names []string) {
 	for _, k := range decodable() {
 		names = append(names, k.Name)
 	}
-	return list(names, and)
+	return names
 }
 
 // kindToDecode returns the kind of a name, nil for none, and checks that the flags are about it.
@@ -156,7 +156,7 @@ func kindToDecode(flags *pflag.FlagSet, name string) (*settings.Kind, error) {
 	_, err := kindOf(name)
 	switch {
 	case name != "" && (err != nil || !byEnvironment(flags.Lookup("kind"))): // a FIRN_KIND of another kind is meant for firn next
-		return nil, firn.NewSyntaxError("kind", name, decodableNames("and")+" are allowed")
+		return nil, firn.NewSyntaxError("kind", name, list(decodableNames(), "and")+" are allowed"+didYouMean(name, decodableNames()))
 	case given(flags, "prefix"):
 		return nil, fmt.Errorf("--prefix is for --kind %s; other prefixes are found by themselves", list(aboutDecode("prefix"), "or"))
 	}
@@ -206,22 +206,22 @@ func eachID(args []string, stdin io.Reader, do func(string) error) error {
 }
 
 // explainContents writes the parts of an id that is not a 64-bit one, for people.
-func explainContents(out io.Writer, text string, t decode.Contents) {
-	fmt.Fprintf(out, "%s\n\n%-11s %s\n", text, "kind", t.Kind)
+func explainContents(out io.Writer, p palette, text string, t decode.Contents) {
+	fmt.Fprintf(out, "%s\n\n%-11s %s\n", plain(text), "kind", t.Kind)
 	for _, f := range t.Fields {
 		value := fmt.Sprint(f.Value)
 		if at, ok := f.Value.(time.Time); ok {
 			value = at.Format("2006-01-02T15:04:05.999999999Z07:00")
 		}
-		fmt.Fprintf(out, "%-11s %s\n", f.Name, value)
+		fmt.Fprintf(out, "%s %s\n", p.paint(fieldColours[f.Name], fmt.Sprintf("%-11s", f.Name)), value)
 	}
 }
 
 // explain writes the parts of a 64-bit id, for people.
-func explain(out io.Writer, text string, l firn.Layout, r decode.Result) {
-	fmt.Fprintf(out, "%s\n\n%s\n", text, draw(l, r))
+func explain(out io.Writer, p palette, text string, l firn.Layout, r decode.Result) {
+	fmt.Fprintf(out, "%s\n\n%s\n", plain(text), draw(l, r, p))
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(out, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(out, "%s %s\n", p.paint(fieldColours[name], fmt.Sprintf("%-11s", name)), fmt.Sprintf(format, args...))
 	}
 	if r.Encoding != firn.Decimal.String() {
 		line("id", "%d", r.ID)

@@ -37,14 +37,15 @@ func doubtful(r decode.Result, l firn.Layout, now time.Time) (d doubt) {
 }
 
 // print writes a hint for people.
-func (d doubt) print(out io.Writer) {
+func (d doubt) print(out io.Writer, p palette) {
+	hint := p.paint(yellow, fmt.Sprintf("%-11s", "hint"))
 	switch {
 	case !d.Implausible:
 		return
 	case len(d.Others) == 0:
-		fmt.Fprintf(out, "%-11s the time is implausible, also by all presets: is the id of a counter, or veiled? Otherwise give its layout with --layout and --epoch\n", "hint")
+		fmt.Fprintf(out, "%s the time is implausible, also by all presets: is the id of a counter, or veiled? Otherwise give its layout with --layout and --epoch\n", hint)
 	default:
-		fmt.Fprintf(out, "%-11s the time is implausible: does the id have another layout?\n", "hint")
+		fmt.Fprintf(out, "%s the time is implausible: does the id have another layout?\n", hint)
 	}
 	for _, o := range d.Others {
 		fmt.Fprintf(out, "%-11s %s with --layout %s (%s)\n", "", o.Time.Format(time.RFC3339), o.Layout, o.remark)

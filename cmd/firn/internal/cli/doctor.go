@@ -89,7 +89,7 @@ complete and check it.`,
 				if len(found) == 0 || errors.Is(err, errUsage) {
 					return err
 				}
-				return showFindings(cmd.OutOrStdout(), flags.store, append([]store.Finding{fails("store", err)}, found...), asJSON)
+				return showFindings(cmd.OutOrStdout(), paletteOf(cmd), flags.store, append([]store.Finding{fails("store", err)}, found...), asJSON)
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
 			findings := append(examineStore(ctx, s), examineWrites(ctx, s))
@@ -113,7 +113,7 @@ complete and check it.`,
 				findings = slices.Concat(findings, issuing.Examine(ctx, s, joined), files,
 					examineListeners(ctx, cfg.Listen), server.Examine(cfg, cfg.Listen.HTTP, cfg.Listen.RESP, cfg.Listen.GRPC))
 			}
-			return showFindings(cmd.OutOrStdout(), flags.store, findings, asJSON)
+			return showFindings(cmd.OutOrStdout(), paletteOf(cmd), flags.store, findings, asJSON)
 		},
 	}
 	flags.add(cmd)
@@ -124,7 +124,7 @@ complete and check it.`,
 }
 
 // showFindings prints findings. Its error says how many are bad.
-func showFindings(out io.Writer, storeURL string, findings []store.Finding, asJSON bool) (err error) {
+func showFindings(out io.Writer, p palette, storeURL string, findings []store.Finding, asJSON bool) (err error) {
 	r := doctorReport{Store: storeurl.Redact(storeURL)}
 	bad := 0
 	for _, f := range findings {
@@ -136,7 +136,7 @@ func showFindings(out io.Writer, storeURL string, findings []store.Finding, asJS
 	if asJSON {
 		err = json.NewEncoder(out).Encode(r)
 	} else {
-		err = showReport(out, r)
+		err = showReport(out, p, r)
 	}
 	if err == nil && bad > 0 {
 		err = fmt.Errorf("%d of %d findings are bad", bad, len(findings))
@@ -144,10 +144,13 @@ func showFindings(out io.Writer, storeURL string, findings []store.Finding, asJS
 	return err
 }
 
-func showReport(out io.Writer, r doctorReport) error {
+// verdictColours are the colours of verdicts.
+var verdictColours = map[string]colour{store.Good.String(): green, store.Doubtful.String(): yellow, store.Bad.String(): red}
+
+func showReport(out io.Writer, p palette, r doctorReport) error {
 	fmt.Fprintf(out, "store %s\n\n", r.Store)
 	for _, f := range r.Findings {
-		fmt.Fprintf(out, "%-8s  %-11s %s\n", f.Verdict, f.Subject, plain(f.Says))
+		fmt.Fprintf(out, "%s  %-11s %s\n", p.paint(verdictColours[f.Verdict], fmt.Sprintf("%-8s", f.Verdict)), f.Subject, plain(f.Says))
 		if f.Advice != "" {
 			fmt.Fprintf(out, "%-8s  %-11s → %s\n", "", "", plain(f.Advice))
 		}

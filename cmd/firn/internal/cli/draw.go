@@ -16,6 +16,9 @@ type field struct {
 	greatest    int64
 }
 
+// fieldColours are the colours of the fields of ids, by their names.
+var fieldColours = map[string]colour{"time": cyan, "datacenter": magenta, "worker": yellow, "sequence": green}
+
 // fields returns the fields of a layout from high to low.
 func fields(l firn.Layout, r decode.Result) []field {
 	machine := []field{
@@ -43,7 +46,7 @@ func fields(l firn.Layout, r decode.Result) []field {
 //
 //	0 00010011101000001010100111001101110110101 00010 00001 000000000000
 //	+ └───────────────── time ────────────────┘ └dc─┘ └wkr┘ └─sequence─┘
-func draw(l firn.Layout, r decode.Result) string {
+func draw(l firn.Layout, r decode.Result, p palette) string {
 	all := fields(l, r)
 	used := 0
 	for _, f := range all {
@@ -52,15 +55,16 @@ func draw(l firn.Layout, r decode.Result) string {
 	text := fmt.Sprintf("%064b", uint64(r.ID))
 	var bits, names []string
 	if used < 64 { // otherwise the time field uses the sign bit
-		bits, names = []string{text[:1]}, []string{"+"}
+		bits, names = []string{p.paint(faint, text[:1])}, []string{p.paint(faint, "+")}
 	}
 	if spare := 63 - used; spare > 0 {
-		bits, names = append(bits, text[1:1+spare]), append(names, bracket(spare, "unused", "–"))
+		bits, names = append(bits, p.paint(faint, text[1:1+spare])), append(names, p.paint(faint, bracket(spare, "unused", "–")))
 	}
 	at := 64 - used
 	for _, f := range all {
-		bits = append(bits, text[at:at+f.width])
-		names = append(names, bracket(f.width, f.name, f.short))
+		c := fieldColours[f.name]
+		bits = append(bits, p.paint(c, text[at:at+f.width]))
+		names = append(names, p.paint(c, bracket(f.width, f.name, f.short)))
 		at += f.width
 	}
 	return strings.Join(bits, " ") + "\n" + strings.TrimRight(strings.Join(names, " "), " ") + "\n"

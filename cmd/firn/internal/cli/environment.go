@@ -72,10 +72,13 @@ func variablesInError(flags *pflag.FlagSet, text string) (names []string) {
 func flagError(flags *pflag.FlagSet, err error) error {
 	var missing *pflag.NotExistError
 	if errors.As(err, &missing) {
-		if near := nearFlags(flags, missing.GetSpecifiedName()); len(near) > 0 {
-			return fmt.Errorf("%w: did you mean %s?", err, list(near, "or"))
-		}
-		return err
+		var names []string
+		flags.VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, "--"+f.Name)
+			}
+		})
+		return fmt.Errorf("%w%s", err, didYouMean("--"+missing.GetSpecifiedName(), names))
 	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -93,18 +96,17 @@ func flagError(flags *pflag.FlagSet, err error) error {
 	return unreadable(f, name, assign, invalid.GetValue())
 }
 
-// nearFlags returns the flags whose names are near to a mistyped one.
-func nearFlags(flags *pflag.FlagSet, name string) (near []string) {
-	names := &cobra.Command{SuggestionsMinimumDistance: 2}
-	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}}) // cobra compares names of commands
-		}
-	})
-	for _, s := range names.SuggestionsFor(name) {
-		near = append(near, "--"+s)
+// didYouMean ends an error about a name that does not exist: with the names that are near to it, or empty.
+func didYouMean(name string, names []string) string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, n := range names {
+		all.AddCommand(&cobra.Command{Use: n, Run: func(*cobra.Command, []string) {}}) // cobra compares names of commands
 	}
-	return near
+	near := all.SuggestionsFor(name)
+	if len(near) == 0 {
+		return ""
+	}
+	return ": did you mean " + list(near, "or") + "?"
 }
 
 // unreadable returns the error about a value that does not fit its flag. Assign is the beginning of the example, such
@@ -139,6 +141,8 @@ func allowedValues(f *pflag.Flag) (kind, allowed, example string) {
 		return "number of processes", fmt.Sprintf("1 to %d are allowed", maxProcesses), "4"
 	case "duration":
 		return "duration", "up to 1h", "30s"
+	case "color":
+		return "mode", list(colourModes, "and") + " are allowed", "never"
 	case "spares":
 		return "list of workers", "numbers with commas between them are allowed", "507,1007"
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,15 +17,20 @@ const evil = "\x1b[2J\x1b]0;pwned\aevil\u202e\n999  free\x9b\u009b"
 func TestTextOfOthersControlsNoTerminal(t *testing.T) {
 	var workers, report, waits strings.Builder
 	slots := []issuing.Slot{{Host: evil, PID: 1, State: issuing.SlotHeld}, {Owner: evil, State: issuing.SlotHeld}}
-	if err := showSlots(&workers, issuing.Pool{Pool: "default", Layout: "41/0/10/12", Slots: slots, Clock: time.Now()}); err != nil {
+	if err := showSlots(&workers, true, issuing.Pool{Pool: "default", Layout: "41/0/10/12", Slots: slots, Clock: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := showFindings(&report, "memory:", []store.Finding{{Subject: "server", Says: evil, Advice: evil}}, false); err != nil {
+	if err := showFindings(&report, true, "memory:", []store.Finding{{Subject: "server", Says: evil, Advice: evil}}, false); err != nil {
 		t.Fatal(err)
 	}
 	slog.New(&waiting{&waits}).Warn("the slot is held", "host", evil)
+	colours := regexp.MustCompile("\x1b\\[(2|3[1-6]|0)m")
+	if !colours.MatchString(workers.String()) || !colours.MatchString(report.String()) {
+		t.Error("there are no colours")
+	}
 	for what, text := range map[string]string{
-		"workers": workers.String(), "a log line": waits.String(), "doctor": report.String(), "an error": plainLines("a\nb: " + evil),
+		"workers": colours.ReplaceAllString(workers.String(), ""), "doctor": colours.ReplaceAllString(report.String(), ""),
+		"a log line": waits.String(), "an error": plainLines("a\nb: " + evil),
 	} {
 		if strings.ContainsAny(text, "\x1b\a\u202e\u009b") || !strings.Contains(text, `\x1b[2J\x1b]0;pwned\aevil\u202e`) {
 			t.Errorf("%s: %q", what, text)

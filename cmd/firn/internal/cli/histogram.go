@@ -56,6 +56,35 @@ func (h *histogram) Quantile(q float64) time.Duration {
 	return h.most
 }
 
+// A bar counts the durations up to its bound that are longer than the bound of the bar before.
+type bar struct {
+	atMost time.Duration
+	count  int64
+}
+
+// bars returns the bars from the first to the last that counts any. The bounds are 1, 2 and 5 times the powers of ten,
+// and for the longest thousandth the powers alone: single long calls would make most of the bars.
+func (h *histogram) bars() (bars []bar) {
+	left := h.total
+	i := 0
+	for power := time.Duration(1); left > 0 && power <= 1e18; power *= 10 {
+		for _, step := range []time.Duration{1, 2, 5} {
+			if step > 1 && left <= h.total/1000 {
+				continue
+			}
+			b := bar{atMost: power * step}
+			for ; i < buckets && bucketMax(i) <= uint64(b.atMost); i++ {
+				b.count += h.counts[i]
+			}
+			left -= b.count
+			if b.count > 0 || len(bars) > 0 && left > 0 {
+				bars = append(bars, b)
+			}
+		}
+	}
+	return bars
+}
+
 func bucket(v uint64) int {
 	if v < exact {
 		return int(v)

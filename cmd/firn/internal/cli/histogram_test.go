@@ -34,6 +34,28 @@ func TestQuantilesAreRightWithinThreePercent(t *testing.T) {
 	}
 }
 
+func TestBarsCountEveryDurationOnce(t *testing.T) {
+	var h histogram
+	for d, n := range map[time.Duration]int{40: 1, 90: 4000, 1500: 2000, 3 * time.Millisecond: 3, time.Minute: 1} {
+		for range n {
+			h.Add(d)
+		}
+	}
+	want := []bar{
+		{50, 1}, {100, 4000}, {200, 0}, {500, 0}, {1000, 0}, {2000, 2000}, // then the longest thousandth
+		{10 * time.Microsecond, 0}, {100 * time.Microsecond, 0}, {time.Millisecond, 0}, {10 * time.Millisecond, 3},
+		{100 * time.Millisecond, 0}, {time.Second, 0}, {10 * time.Second, 0}, {100 * time.Second, 1},
+	}
+	if got := h.bars(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	var most histogram
+	most.Add(math.MaxInt64)
+	if bars := (&histogram{}).bars(); bars != nil || len(most.bars()) > 1 {
+		t.Errorf("none: %v; the longest: %v", bars, most.bars())
+	}
+}
+
 func TestEveryDurationHasABucketThatHoldsIt(t *testing.T) {
 	for shift := range 63 {
 		for _, v := range []uint64{1<<shift - 1, 1 << shift, 1<<shift + 1} {

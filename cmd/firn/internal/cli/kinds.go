@@ -71,6 +71,14 @@ func (f *kindFlags) parse(flags *pflag.FlagSet) (*settings.Kind, settings.Namesp
 	return k, set, err
 }
 
+// kindNames returns the names of kinds and of their variants, such as uuid4.
+func kindNames() (names []string) {
+	for _, k := range settings.Kinds {
+		names = append(append(names, k.Name), slices.Sorted(maps.Keys(k.Variants))...)
+	}
+	return names
+}
+
 // kindOf returns the kind of a name, which may be a variant such as uuid4.
 func kindOf(name string) (*settings.Kind, error) {
 	for _, k := range settings.Kinds {
@@ -78,7 +86,7 @@ func kindOf(name string) (*settings.Kind, error) {
 			return k, nil
 		}
 	}
-	return nil, firn.NewSyntaxError("kind", name, kindHelp()+" are allowed")
+	return nil, firn.NewSyntaxError("kind", name, kindHelp()+" are allowed"+didYouMean(name, kindNames()))
 }
 
 // writeWide makes n ids that need no lease.

@@ -112,7 +112,7 @@ JavaScript. Without LAYOUT it lists the presets.`,
 				out.SetEscapeHTML(false) // formulas have & and >
 				return out.Encode(info)
 			}
-			showLayout(cmd.OutOrStdout(), l, info)
+			showLayout(cmd.OutOrStdout(), paletteOf(cmd), l, info)
 			return nil
 		},
 	}
@@ -220,11 +220,11 @@ func span(l firn.Layout, at, until string) (*idSpan, error) {
 	return &idSpan{From: from.UTC(), To: to.UTC(), Smallest: lo, Largest: hi}, nil
 }
 
-func showLayout(out io.Writer, l firn.Layout, info layoutInfo) {
+func showLayout(out io.Writer, p palette, l firn.Layout, info layoutInfo) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(out, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(out, "%s\n\n%s\n", describe(l), draw(l, decode.Result{}))
+	fmt.Fprintf(out, "%s\n\n%s\n", describe(l), draw(l, decode.Result{}, p))
 	switch {
 	case info.RanOut:
 		fmt.Fprintf(out, "This layout ran out on %s: its time field is used up since %s, and no id can be\n"+

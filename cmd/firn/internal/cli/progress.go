@@ -19,7 +19,8 @@ const (
 type progress struct {
 	out        io.Writer
 	does, noun string
-	done, all  atomic.Int64 // all is 0 if it is unknown
+	done, all  atomic.Int64  // all is 0 if it is unknown
+	lasts      time.Duration // if not 0, how long it takes in all
 	begun      time.Time
 	ending     chan struct{}
 	ended      sync.WaitGroup
@@ -30,11 +31,12 @@ func newProgress(out io.Writer, does, noun string, all int64) *progress {
 	if !isTerminal(out) {
 		return nil
 	}
-	return startProgress(out, does, noun, all)
+	return startProgress(out, does, noun, all, 0)
 }
 
-func startProgress(out io.Writer, does, noun string, all int64) *progress {
-	p := &progress{out: out, does: does, noun: noun, begun: time.Now(), ending: make(chan struct{})}
+// startProgress shows progress also without a terminal.
+func startProgress(out io.Writer, does, noun string, all int64, lasts time.Duration) *progress {
+	p := &progress{out: out, does: does, noun: noun, lasts: lasts, begun: time.Now(), ending: make(chan struct{})}
 	p.all.Store(all)
 	p.ended.Go(p.show)
 	return p
@@ -86,7 +88,11 @@ func (p *progress) line(since time.Duration) string {
 	done, all := p.done.Load(), p.all.Load()
 	rate := float64(done) / since.Seconds()
 	if done == 0 || done > all {
-		return fmt.Sprintf("%s %s %s, %s/s", p.does, thousands(done), p.noun, thousands(int64(rate)))
+		line := fmt.Sprintf("%s %s %s, %s/s", p.does, thousands(done), p.noun, thousands(int64(rate)))
+		if p.lasts > 0 {
+			line += fmt.Sprintf(", %v left", max(0, p.lasts-since).Round(time.Second))
+		}
+		return line
 	}
 	left := time.Duration(float64(all-done) / rate * float64(time.Second))
 	return fmt.Sprintf("%s %s of %s %s (%d%%), %s/s, %v left", p.does, thousands(done), thousands(all), p.noun,

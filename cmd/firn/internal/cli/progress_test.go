@@ -29,7 +29,7 @@ func (b *lockedBuilder) String() string {
 func TestProgressIsShownWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuilder
-		p := startProgress(&out, "imported", "names", 0)
+		p := startProgress(&out, "imported", "names", 0, 0)
 		p.reach(1, 2000)
 		time.Sleep(progressAfter - 1)
 		synctest.Wait()
@@ -49,12 +49,12 @@ func TestProgressIsShownWithinASecond(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuilder
-		p := startProgress(&out, "made", "ids", 0)
+		p := startProgress(&out, "made", "ids", 0, 3*time.Second)
 		p.add(7)
 		p.add(3)
 		time.Sleep(time.Second)
 		p.end()
-		if !strings.Contains(out.String(), "made 10 ids, 14/s") {
+		if !strings.Contains(out.String(), "made 10 ids, 14/s, 2s left") {
 			t.Errorf("without an end in sight: %q", out.String())
 		}
 	})

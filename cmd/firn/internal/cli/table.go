@@ -33,8 +33,11 @@ func writeTable(out io.Writer, rows [][]string) error {
 
 // shownWidth returns how many columns of a terminal a text takes.
 func shownWidth(text string) (columns int) {
+	colouring := false
 	for _, r := range text {
 		switch kind := width.LookupRune(r).Kind(); {
+		case colouring, r == '\x1b': // of a palette
+			colouring = r != 'm'
 		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		case kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
 			columns += 2

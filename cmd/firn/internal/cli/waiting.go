@@ -13,6 +13,9 @@ import (
 
 // isTerminal reports whether the output is a terminal.
 func isTerminal(w io.Writer) bool {
+	if o, ok := w.(*output); ok {
+		w = o.to
+	}
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }

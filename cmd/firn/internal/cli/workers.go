@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +40,7 @@ It writes nothing.
   firn workers relax --pool payments`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(fmt.Errorf("workers %q: list, release and relax are allowed", args[0]))
+				return usage(fmt.Errorf("workers %q: list, release and relax are allowed%s", args[0], didYouMean(args[0], subcommands(cmd))))
 			}
 			return nil
 		},
@@ -73,7 +72,7 @@ func newWorkersList() *cobra.Command {
 				case asJSON:
 					return json.NewEncoder(cmd.OutOrStdout()).Encode(pool)
 				}
-				return showSlots(cmd.OutOrStdout(), pool)
+				return showSlots(cmd.OutOrStdout(), paletteOf(cmd), pool)
 			})
 		},
 	}
@@ -119,10 +118,14 @@ func freeAt(t time.Time) string {
 	return t.UTC().Add(time.Second - 1).Format(seconds)
 }
 
-func showSlots(out io.Writer, p issuing.Pool) error {
+// stateColours are the colours of the states of slots.
+var stateColours = map[string]colour{
+	issuing.SlotHeld: green, issuing.SlotAhead: yellow, issuing.SlotReturned: faint, issuing.SlotReleased: faint, issuing.SlotExpired: yellow,
+}
+
+func showSlots(out io.Writer, colours palette, p issuing.Pool) error {
 	counts := map[string]int64{}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "WORKER\tSTATE\tUNTIL\tHOLDER\tSINCE\tWROTE")
+	rows := [][]string{{"WORKER", "STATE", "UNTIL", "HOLDER", "SINCE", "WROTE"}}
 	several := false
 	for _, s := range p.Slots {
 		several = several || s.Datacenter != 0
@@ -141,9 +144,9 @@ func showSlots(out io.Writer, p issuing.Pool) error {
 		default:
 			until = fmt.Sprintf("%s (%s)", freeAt(s.Until), fromNow(s.Until.Sub(p.Clock)))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", worker, s.State, until, holder(s), s.Since.UTC().Format(seconds), fromNow(s.Seen.Sub(p.Clock)))
+		rows = append(rows, []string{worker, colours.paint(stateColours[s.State], s.State), until, holder(s), s.Since.UTC().Format(seconds), fromNow(s.Seen.Sub(p.Clock))})
 	}
-	if err := table.Flush(); err != nil {
+	if err := writeTable(out, rows); err != nil {
 		return err
 	}
 	used := int64(len(p.Slots))
