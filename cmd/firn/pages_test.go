@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,7 +24,7 @@ func TestThePagesSettingsAndCommandsAreRight(t *testing.T) {
 	if status, out := run(nil, "next", "--store", store); status != 0 { // a pool, as pages assume
 		t.Fatal(out)
 	}
-	for page, want := range map[string]int{"backup": 2, "clocks": 2, "compare": 3, "regions": 3, "runbooks": 2, "upgrade": 2} {
+	for page, want := range map[string]int{"backup": 2, "capacity": 8, "clocks": 2, "compare": 3, "regions": 3, "runbooks": 2, "upgrade": 2} {
 		checked := 0
 		path := "docs/" + page + ".md"
 		text, err := os.ReadFile(filepath.Join("..", "..", path))
@@ -55,10 +57,14 @@ func TestThePagesSettingsAndCommandsAreRight(t *testing.T) {
 						if !strings.Contains(string(makefile), "\n"+words[1]+": ") {
 							t.Errorf("%s: there is no target for %s", path, line)
 						}
-					default:
-						if _, err := os.Stat(filepath.Join("..", "..", words[2], "main.go")); err != nil || words[0]+words[1] != "gorun" {
+					case "go":
+						at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "./") })
+						file := map[string]string{"run": "main.go", "test": ""}[words[1]]
+						if _, err := os.Stat(filepath.Join("..", "..", words[at], file)); err != nil {
 							t.Errorf("%s: %s: %v", path, line, err)
 						}
+					default:
+						t.Errorf("%s: %s is not run", path, line)
 					}
 				}
 			}
@@ -112,6 +118,35 @@ func TestTheRunbooksNameEachAlert(t *testing.T) {
 	for _, m := range names {
 		if !isWatched(watched, m[1]) {
 			t.Errorf("%s is neither an alert nor a metric of the dashboard", m[1])
+		}
+	}
+}
+
+// TestTheFiguresOfThePageAboutCapacityAreMeasured looks for each on a page with measurements or limits. What one core does
+// is half of a figure there.
+func TestTheFiguresOfThePageAboutCapacityAreMeasured(t *testing.T) {
+	figures := func(text string) []string { return regexp.MustCompile(`\d+([.,]\d+)+`).FindAllString(text, -1) }
+	read := func(page string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	var measured []string
+	for _, page := range []string{"benchmarks.md", "store-costs.md", "sequences.md", "segments.md", "concepts.md"} {
+		measured = append(measured, figures(read(page))...)
+	}
+	page, _, _ := strings.Cut(strings.ReplaceAll(read("capacity.md"), "10.0.0.5", ""), "An example:")
+	all := figures(page)
+	if len(all) < 25 {
+		t.Errorf("%d figures", len(all))
+	}
+	for _, f := range all {
+		n, err := strconv.Atoi(strings.ReplaceAll(f, ",", ""))
+		isHalf := err == nil && slices.ContainsFunc(measured, func(m string) bool { return strings.ReplaceAll(m, ",", "") == strconv.Itoa(2*n) })
+		if !slices.Contains(measured, f) && !isHalf {
+			t.Errorf("no page has %s", f)
 		}
 	}
 }
