@@ -56,6 +56,7 @@ func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp, grpc string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	closedOrderly := regexp.MustCompile("worker released|segments closed")
 	// The log may be text or JSON, and the addresses with or without TLS.
 	addresses := regexp.MustCompile(`serving\W+http\W+https?://127\.0\.0\.1:(\d+)\W+resp\W+rediss?://127\.0\.0\.1:(\d+)(?:\W+grpc\W+grpcs?://127\.0\.0\.1:(\d+))?`)
 	found := make(chan []string, 1)
@@ -76,7 +77,7 @@ func serveUntilTheEnd(t *testing.T, cmd *exec.Cmd) (http, resp, grpc string) {
 		}
 		<-ended
 		err := cmd.Wait()
-		if goRun := filepath.Base(cmd.Path) == "go"; err != nil && !goRun || !strings.Contains(all.String(), "worker released") {
+		if goRun := filepath.Base(cmd.Path) == "go"; err != nil && !goRun || !closedOrderly.MatchString(all.String()) {
 			t.Errorf("%s: %v: %s", cmd, err, all.String()) // an interrupted go run always exits with 1
 		}
 	})
