@@ -20,13 +20,14 @@ type refusal struct{ commands, why string }
 
 // refusals are in the order of redis.md.
 var refusals = []refusal{
-	{"get mget getrange substr strlen getex getdel dump sort sort_ro", "a namespace has no value to read: the next id may already be that of another client. INCR NAME returns an id that nobody else gets"},
+	{"get mget getrange substr strlen getex getdel dump sort sort_ro", readRefusal},
 	{"mset msetnx setex psetex getset setrange append setbit restore", setRefusal},
 	{"decr decrby", "ids never go back. INCR NAME returns the next one"},
 	{"incrbyfloat", "ids are whole numbers: INCR NAME"},
 	{"del unlink rename renamenx move copy migrate flushdb flushall swapdb", deleteRefusal},
 	{"watch", "there is no value to watch. INCR NAME is atomic: it needs no transaction"},
-	{"eval_ro evalsha_ro fcall fcall_ro function", scriptRefusal},
+	{"eval_ro evalsha_ro", scriptRefusal},
+	{"fcall fcall_ro function", strings.ReplaceAll(scriptRefusal, "NAME", "name")}, // their first argument is no key
 	{"hincrby hincrbyfloat hset hsetnx hmset hget hmget hgetall hdel zincrby zadd sadd spop srem lpush rpush lpop rpop blpop brpop xadd pfadd", "Firn has no hashes, lists, sets or streams. A namespace is a counter: INCR orders. Use one for each counter"},
 	{"subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe publish spublish pubsub monitor", "Firn sends no messages"},
 	{"keys scan dbsize randomkey type object memory touch", "GET /v1/namespaces of the HTTP interface lists the namespaces"},
@@ -34,6 +35,7 @@ var refusals = []refusal{
 }
 
 const (
+	readRefusal   = "a namespace has no value to read: the next id may already be that of another client. INCR NAME returns an id that nobody else gets"
 	setRefusal    = "a namespace counts by itself, and if it were set, ids would repeat. Its first id is set by 'from' in the configuration; firn import raises a counter. SET NAME 0 NX is answered"
 	deleteRefusal = "a namespace cannot be deleted, renamed or copied, since its ids would repeat. It ends when it is removed from the configuration"
 	scriptRefusal = "scripts are not run. INCR NAME returns an id, and FIRN.NEXT NAME COUNT n several"
@@ -79,18 +81,26 @@ func (c *conn) set(args [][]byte) {
 		c.refuse(unsupported(args, setRefusal))
 		return
 	}
+	_, number := resp.Int(args[2])
 	ifAbsent := false
 	for _, option := range args[3:] {
 		switch {
 		case is(option, "nx"):
 			ifAbsent = true
 		case is(option, "ex"), is(option, "px"), is(option, "exat"), is(option, "pxat"):
-			c.refuse(unsupported(args, expiryRefusal))
+			why := expiryRefusal
+			if !number {
+				why = lockRefusal
+			}
+			c.refuse(unsupported(args, why))
 			return
 		case !ifAbsent:
 			c.refuse(unsupported(args, setRefusal))
 			return
-		default: // also GET, which reads a value
+		case is(option, "get"):
+			c.refuse(unsupported(args, readRefusal))
+			return
+		default:
 			c.syntaxError()
 			return
 		}

@@ -57,6 +57,11 @@ func TestWhatCouldMisleadIsRefusedWithWhatToUse(t *testing.T) {
 		"SET items 0 GET NX":       `SET: .* ids would repeat\. .*`,
 		"SET items 0 NX EX 60":     `SET: a namespace does not expire\. .*`,
 		"SET items 0 PX 60000 NX":  `SET: a namespace does not expire\. .*`,
+		"SET items 0 NX GET":       `SET: a namespace has no value to read.* INCR items returns .*`,
+		"SET items lock NX PX 900": `SET: Firn keeps neither values nor locks\. .*`,
+		"SET items lock EX 9 NX":   `SET: Firn keeps neither values nor locks\. .*`,
+		"FCALL f 1 items":          `FCALL: scripts are not run\. INCR name .*`,
+		"FUNCTION LIST":            `FUNCTION: scripts are not run\. INCR name .*`,
 		"SET items 6f1c-owner NX":  `SET: Firn keeps neither values nor locks\. .*`,
 		"SETNX items 6f1c-owner":   `SETNX: Firn keeps neither values nor locks\. .*`,
 		"SETNX items 1":            `SETNX: the ids of items may begin below the value .*`,
@@ -84,7 +89,7 @@ func TestWhatCouldMisleadIsRefusedWithWhatToUse(t *testing.T) {
 		}
 	}
 	for command, want := range map[string]string{
-		"SETNX uid 0": "-FIRN not_a_number: ", "SETNX nothere 0": "-FIRN unknown_namespace: ", "SET items 0 NX GET": "-ERR syntax error",
+		"SETNX uid 0": "-FIRN not_a_number: ", "SETNX nothere 0": "-FIRN unknown_namespace: ", "SET items 0 NX KEEP": "-ERR syntax error",
 		"SETNX late 999": ":0", "TTL a:b": "-FIRN bad_request: ", "EXISTS items :1:items": "-FIRN bad_request: ", "EXPIRE items 60": ":0",
 	} {
 		if got := c.ask(command); !strings.HasPrefix(got, want) {
