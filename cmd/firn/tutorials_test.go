@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -65,4 +66,59 @@ func TestTheTutorialForRedisClients(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	newIDs(t, snippet{at: "docs/tutorial-redis.md"}, out[1], 1, map[string]bool{})
+}
+
+// TestTheTutorialForKubernetes types the commands of the page. A script in place of kubectl runs what it would run in a
+// pod, and a server with the configuration and the arguments of the manifest stands for the pods.
+func TestTheTutorialForKubernetes(t *testing.T) {
+	const page = "docs/tutorial-kubernetes.md"
+	r := newReader(t)
+	url := "redis://" + servers.Redis(t).Addr() + "/0"
+	r.clean = append(r.clean, "FIRN_STORE="+url)
+	kubectl := r.save("bin/kubectl", "#!/bin/sh\necho \"$@\" >>\"$0.log\"\nwhile [ $# -gt 1 ] && [ \"$1\" != -- ]; do shift; done\nshift\n\"$@\"\n")
+	if err := os.Chmod(kubectl, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	blocks := snippets(t, page, "# Ids in Kubernetes, step by step")
+	if len(blocks) != 4 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	var said []string
+	secret := "firn_…"
+	for i, s := range blocks {
+		s.text = strings.NewReplacer("redis://10.0.0.5:6379/0", url, "firn_…", secret).Replace(s.text)
+		said = append(said, r.types(s))
+		if i > 0 {
+			continue
+		}
+		m := regexp.MustCompile(`(?s)(firn_\S+).*sha256: "(\w{64})"`).FindStringSubmatch(said[0])
+		if m == nil {
+			t.Fatal(said[0])
+		}
+		secret = m[1]
+		objects := kubernetes(t)
+		r.save("firn.yaml", strings.NewReplacer("/etc/firn-tls/tls.crt", r.folder+"/cert.pem", "/etc/firn-tls/tls.key", r.folder+"/key.pem", strings.Repeat("0", 64), m[2],
+			"0.0.0.0:7070", "127.0.0.1:0", "0.0.0.0:7071", "127.0.0.1:0", "0.0.0.0:7072", "127.0.0.1:0").Replace(objects["ConfigMap"].Data["firn.yaml"]))
+		args := strings.Join(objects["Deployment"].Spec.Template.Spec.Containers[0].Args, " ")
+		r.serve("firn " + strings.Replace(args, "/etc/firn/", r.folder+"/", 1))
+	}
+	if !strings.Contains(said[1], "1 held") || !strings.Contains(said[2], `{"namespace":"orders","ids":["`) || !strings.HasSuffix(said[2], "\n1\n") || !strings.Contains(said[3], "1 held") {
+		t.Errorf("%q", said)
+	}
+	typed, err := os.ReadFile(kubectl + ".log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := os.ReadFile(filepath.Join(deploy, "kubernetes.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, object := range map[string]string{
+		"secret generic firn-store ": "{name: firn-store, key: url}", "secret tls firn-tls ": "{secretName: firn-tls}",
+		"-f deploy/kubernetes.yaml\n": "kind: ConfigMap\nmetadata:\n  name: firn\n", "rollout status deployment/firn\n": "kind: Deployment\nmetadata:\n  name: firn\n", "service/firn ": "kind: Service\nmetadata:\n  name: firn\n",
+	} {
+		if !strings.Contains(string(typed), command) || !strings.Contains(string(manifest), object) {
+			t.Errorf("%s, and %s in the manifest: %s", command, object, typed)
+		}
+	}
 }
