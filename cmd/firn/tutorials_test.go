@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
@@ -120,5 +121,31 @@ func TestTheTutorialForKubernetes(t *testing.T) {
 		if !strings.Contains(string(typed), command) || !strings.Contains(string(manifest), object) {
 			t.Errorf("%s, and %s in the manifest: %s", command, object, typed)
 		}
+	}
+}
+
+func TestTheTutorialForServers(t *testing.T) {
+	r := newReader(t)
+	blocks := snippets(t, "docs/server.md", "# Run a server")
+	r.serve(blocks[0].text)
+	newIDs(t, blocks[1], r.types(blocks[1]), 4, map[string]bool{})
+
+	certificate(t, filepath.Join(r.folder, "cert.pem"), filepath.Join(r.folder, "key.pem"))
+	m := regexp.MustCompile(`(?s)(firn_\S+).*sha256: "(\w{64})"`).FindStringSubmatch(r.types(blocks[4]))
+	if m == nil {
+		t.Fatal("firn token printed no secret")
+	}
+	inTest := strings.NewReplacer("redis://10.0.0.5:6379", "redis://"+servers.Redis(t).Addr(), "9ba7…", m[2], "0.0.0.0:7070", "127.0.0.1:0", "0.0.0.0:7071", "127.0.0.1:0", "0.0.0.0:7072", "127.0.0.1:0",
+		"cert: cert.pem, key: key.pem", "cert: "+r.folder+"/cert.pem, key: "+r.folder+"/key.pem", "firn_…", m[1], "localhost:7070", "127.0.0.1:7070")
+	r.save("firn.yaml", inTest.Replace(blocks[3].text))
+	check, start, _ := strings.Cut(blocks[5].text, "\n")
+	if out := r.types(snippet{blocks[5].at, "sh", check}); !strings.Contains(out, "good") {
+		t.Error(out)
+	}
+	r.serve(strings.Replace(start, "firn.yaml", r.folder+"/firn.yaml", 1))
+	blocks[6].text = inTest.Replace(blocks[6].text)
+	newIDs(t, blocks[6], r.types(blocks[6]), 2, map[string]bool{})
+	if _, err := settings.Read(r.save("all.yaml", strings.Replace(blocks[7].text, "order.key", r.save("order.key", "1:00112233445566778899aabbccddeeff"), 1))); err != nil {
+		t.Error(err)
 	}
 }
