@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -117,6 +118,20 @@ func holder(t *testing.T, in store.Store, host string) (worker string) {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+func TestTheStoreIsExamined(t *testing.T) {
+	st, err := storeurl.Open(t.Context(), "memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, _ := serve(t, st, "", kinds)
+	b := open(t, url)
+	b.show("/#/store")
+	b.shows("can lose what it confirmed")
+	b.shows("use it only for tests")
+	b.waits(`document.querySelectorAll('.findings .lamp.bad').length === 1 && document.querySelectorAll('.findings .lamp.good').length >= 3`)
+	b.quiet()
 }
 
 func TestTheDesignerMovesABorder(t *testing.T) {

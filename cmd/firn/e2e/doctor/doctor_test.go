@@ -163,8 +163,8 @@ func (d *doctor) must(err error) {
 
 // sources are the functions that make findings, by their files.
 var sources = map[string][]string{
-	"../../internal/cli/examine.go":               {"examineRoundTrip", "examineOffset", "examineWrites"},
-	"../../internal/cli/doctor.go":                {"examineListeners", "unknownPool", "claimsAhead", "workersLeft"},
+	"../../internal/cli/doctor.go":                {"examineListeners", "unknownPool"},
+	"../../internal/issuing/doctor.go":            {"examineRoundTrip", "examineOffset", "ExamineWrites", "claimsAhead", "workersLeft"},
 	"../../internal/issuing/examine.go":           {"examinePools", "examineCounter"},
 	"../../internal/server/descriptors.go":        {"examineDescriptors"},
 	"../../internal/server/tls.go":                {"ends"},

@@ -11,7 +11,6 @@ import (
 	"net"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,15 +24,8 @@ import (
 
 // A doctorReport is what firn doctor --json prints.
 type doctorReport struct {
-	Store    string         `json:"store"`
-	Findings []findingShown `json:"findings"`
-}
-
-type findingShown struct {
-	Subject string `json:"subject"`
-	Verdict string `json:"verdict"`
-	Says    string `json:"says"`
-	Advice  string `json:"advice,omitempty"`
+	Store    string            `json:"store"`
+	Findings []issuing.Finding `json:"findings"`
 }
 
 func newDoctor() *cobra.Command {
@@ -89,16 +81,16 @@ complete and check it.`,
 				if len(found) == 0 || errors.Is(err, errUsage) {
 					return err
 				}
-				return showFindings(cmd.OutOrStdout(), paletteOf(cmd), flags.store, append([]store.Finding{fails("store", err)}, found...), asJSON)
+				return showFindings(cmd.OutOrStdout(), paletteOf(cmd), flags.store, append([]store.Finding{issuing.Fails("store", err)}, found...), asJSON)
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
-			findings := append(examineStore(ctx, s), examineWrites(ctx, s))
+			findings := append(issuing.ExamineStore(ctx, s), issuing.ExamineWrites(ctx, s))
 			pools := cfg.Layouts()
 			if len(pools) == 0 || cmd.Flags().Changed("pool") {
 				pools = map[string]map[string]firn.Layout{flags.pool: pools[flags.pool]}
 			}
 			for _, name := range slices.Sorted(maps.Keys(pools)) {
-				found := examinePool(ctx, s, name)
+				found := issuing.ExaminePool(ctx, s, name)
 				if len(found) == 0 && pools[name] == nil && cmd.Flags().Changed("pool") {
 					found = []store.Finding{unknownPool(name)}
 				}
@@ -125,10 +117,9 @@ complete and check it.`,
 
 // showFindings prints findings. Its error says how many are bad.
 func showFindings(out io.Writer, p palette, storeURL string, findings []store.Finding, asJSON bool) (err error) {
-	r := doctorReport{Store: storeurl.Redact(storeURL)}
+	r := doctorReport{storeurl.Redact(storeURL), issuing.ShowFindings(findings)}
 	bad := 0
 	for _, f := range findings {
-		r.Findings = append(r.Findings, findingShown{f.Subject, f.Verdict.String(), f.Says, f.Advice})
 		if f.Verdict == store.Bad {
 			bad++
 		}
@@ -157,18 +148,6 @@ func showReport(out io.Writer, p palette, r doctorReport) error {
 	}
 	_, err := fmt.Fprintln(out)
 	return err
-}
-
-// examinePool examines a pool. Whether a server can join it, [issuing.Examine] says.
-func examinePool(ctx context.Context, s store.Store, name string) []store.Finding {
-	pool, err := issuing.ReadPool(ctx, s, name)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return nil
-	case err != nil:
-		return []store.Finding{fails("pool", err)}
-	}
-	return append([]store.Finding{workersLeft(pool)}, claimsAhead(pool)...)
 }
 
 // examineListeners listens on the addresses of a configuration for a moment.
@@ -202,42 +181,4 @@ func unknownPool(name string) store.Finding {
 		Subject: "pool", Verdict: store.Bad, Says: name + " does not exist: no process has joined it yet",
 		Advice: "check the name and the store; firn next and firn serve create a pool when they join it",
 	}
-}
-
-// farAhead is longer than the claims of a pool normally begin ahead of the clock after the pool was opened.
-const farAhead = 30 * time.Second
-
-// claimsAhead reports a pool whose claims begin far ahead, because the clocks of the store and of the
-// process that opened it were wrong together.
-func claimsAhead(p issuing.Pool) []store.Finding {
-	if p.From.Sub(p.Clock) < farAhead {
-		return nil
-	}
-	return []store.Finding{{
-		Subject: "pool", Verdict: store.Bad,
-		Says: fmt.Sprintf("%s: all claims begin at %s, as the store's clock was ahead when the pool was opened", p.Pool, freeAt(p.From)),
-		Advice: fmt.Sprintf("use another pool; or, if you are sure that no id of this one has a time later than now, delete its record (the key firn/%s/pool): Firn makes a new one",
-			p.Pool),
-	}}
-}
-
-// workersLeft says how many workers of a pool are left.
-func workersLeft(p issuing.Pool) store.Finding {
-	var live int64
-	for _, s := range p.Slots {
-		if s.Until.After(p.Clock) {
-			live++
-		}
-	}
-	f := store.Finding{Subject: "pool", Says: fmt.Sprintf("%s: %s of %s workers are held", p.Pool, thousands(live), thousands(p.Workers))}
-	if p.Strict != "" {
-		f.Says += "; it is strict: a claim waits " + p.Strict
-	}
-	switch left := p.Workers - live; {
-	case left == 0:
-		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use a layout with more workers, or shorter windows"
-	case left < (p.Workers+9)/10: // fewer than a tenth
-		f.Verdict, f.Advice = store.Doubtful, "fewer than a tenth are left: use a layout with more workers, or shorter windows"
-	}
-	return f
 }

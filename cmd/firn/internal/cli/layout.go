@@ -267,11 +267,11 @@ func age(l firn.Layout) string {
 	case years < 100:
 		return fmt.Sprintf("%.1f years", years)
 	}
-	return grouped(fmt.Sprintf("%.0f", years)) + " years"
+	return decode.Grouped(fmt.Sprintf("%.0f", years)) + " years"
 }
 
 // thousands writes a count for people.
-func thousands(n int64) string { return grouped(fmt.Sprint(n)) }
+func thousands(n int64) string { return decode.Grouped(fmt.Sprint(n)) }
 
 // count writes a number of things, as in "1 id" and "2 ids".
 func count(n int64, thing string) string { return plural(n, thing, thing+"s") }
@@ -284,18 +284,7 @@ func plural(n int64, one, many string) string {
 }
 
 // perSecond formats a rate, which an int64 may not hold.
-func perSecond(n float64) string { return grouped(fmt.Sprintf("%.0f", math.Trunc(n))) }
-
-func grouped(text string) string {
-	var b strings.Builder
-	for i, digit := range text {
-		if i > 0 && (len(text)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	return b.String()
-}
+func perSecond(n float64) string { return decode.Grouped(fmt.Sprintf("%.0f", math.Trunc(n))) }
 
 // epochText returns an epoch in UTC, with its time of day if that is not midnight: the date alone would be a day
 // early for an epoch at midnight in +08:00.

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
@@ -227,7 +228,7 @@ func awaitFollower(done <-chan struct{}, longest time.Duration, log *slog.Logger
 
 // warn logs those findings of firn doctor about the store that are not good.
 func warn(ctx context.Context, s store.Store, log *slog.Logger) {
-	for _, f := range examineStore(ctx, s) {
+	for _, f := range issuing.ExamineStore(ctx, s) {
 		if f.Verdict != store.Good {
 			log.Warn(f.String(), "verdict", f.Verdict)
 		}

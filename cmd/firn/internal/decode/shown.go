@@ -1,6 +1,9 @@
 package decode
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Shown returns a time as answers have it. JSON and protobuf have no time after the year 9999, and RFC 3339 writes none:
 // of such a time Shown returns the zero time, and a note for its place.
@@ -18,4 +21,16 @@ func timeField(t time.Time) Field {
 		return Field{"note", note}
 	}
 	return Field{"time", t}
+}
+
+// Grouped writes digits in groups of three.
+func Grouped(digits string) string {
+	var b strings.Builder
+	for i, digit := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return b.String()
 }

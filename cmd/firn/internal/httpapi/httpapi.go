@@ -56,6 +56,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	a.Serve(mux, &namespacesRoute, a.listNamespaces)
 	a.Serve(mux, &namespaceRoute, a.oneNamespace)
 	a.Serve(mux, &workersRoute, a.workers)
+	a.Serve(mux, &storeRoute, a.store)
 	a.Serve(mux, &eventsRoute, a.events)
 	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
 	a.Serve(mux, &readyRoute, a.ready)
@@ -263,4 +264,19 @@ func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.answerJSON(w, pool)
+}
+
+func (a *API) store(w http.ResponseWriter, r *http.Request) error {
+	caller, err := a.front.Caller(r)
+	if err != nil {
+		return err
+	}
+	if _, err := storeRoute.query(r); err != nil {
+		return a.front.Refuse(err)
+	}
+	view, err := a.reader.Store(r.Context(), caller)
+	if err != nil {
+		return err
+	}
+	return a.answerJSON(w, view)
 }

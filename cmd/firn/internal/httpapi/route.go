@@ -123,6 +123,12 @@ var (
 			http.StatusServiceUnavailable: {"store_unavailable", "timed_out", "canceled", failure.Mismatch},
 		},
 	}
+	storeRoute = Route{
+		Name: "store", Path: "/v1/store", Methods: readMethods,
+		Says:   "What firn doctor finds about the store without a write, at most 10 s old. For administrators.",
+		Answer: inJSON("Store", of[issuing.StoreView]),
+		Codes:  map[int][]string{http.StatusForbidden: {"forbidden"}, http.StatusServiceUnavailable: {"canceled"}},
+	}
 	eventsRoute = Route{
 		Name: "events", Path: "/v1/events", Methods: readMethods,
 		Says:   "The state that the caller may see, each second, as server-sent events.",

@@ -79,6 +79,9 @@ type Service struct {
 
 	looking sync.Mutex // guards looked
 	looked  look       // the latest
+
+	examining chan struct{} // holds a value while the store is examined; guards examined
+	examined  *StoreView    // the latest
 }
 
 // A snapshot is everything served under one configuration. It is replaced, never changed.
@@ -116,7 +119,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Shares == nil {
 		cfg.Shares = share.New(share.Limits{HTTP: math.MaxInt32, Redis: math.MaxInt32, Requests: math.MaxInt32, Percent: 100})
 	}
-	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, joining: make(chan struct{}, poolsAtOnce)}
+	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, joining: make(chan struct{}, poolsAtOnce), examining: make(chan struct{}, 1)}
 	s.now.Store(&snapshot{})
 	if err := s.apply(ctx, cfg.Settings, (*snapshot).servable); err != nil {
 		return nil, err

@@ -46,6 +46,7 @@ type Pool struct {
 	Offset  *float64  `json:"clock_offset_seconds,omitempty"` // how far the store's clock is ahead of ours; nil without one
 	Workers int64     `json:"workers"`
 	Slots   []Slot    `json:"slots"`
+	opened  time.Time // the last time that newcomers waited before it was opened
 }
 
 // LayoutName returns the name of a preset, or the layout's own text.
@@ -77,6 +78,7 @@ func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 	}
 	if p.From > 0 {
 		pool.From, _ = decode.Shown(p.Layout.Time(p.From))
+		pool.opened = p.Layout.Time(p.From).UTC().Add(-time.Duration(p.Tolerance))
 	}
 	for i, slot := range p.Slots {
 		pool.Slots[i] = DescribeSlot(slot, time.Duration(p.Tolerance), now)

@@ -326,7 +326,7 @@ func TestMetricsAreForAdministratorsAndHealthForAll(t *testing.T) {
 	for _, path := range []string{"/livez", "/readyz", "/"} {
 		check(path, "", 200)
 	}
-	for _, path := range []string{"/metrics", "/v1/pools/default/workers"} {
+	for _, path := range []string{"/metrics", "/v1/pools/default/workers", "/v1/store"} {
 		check(path, "", 401)
 		check(path, "wrong", 401)
 		check(path, "s", 403)

@@ -223,6 +223,8 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"GET", "/v1/namespaces?name=orders", 400, "bad_request", `"name" is not a parameter here: there are none`},
 		{"GET", "/v1/namespaces/none?x=1", 400, "bad_request", `"x" is not a parameter`},
 		{"GET", "/v1/pools/none/workers?state=held", 400, "bad_request", `"state" is not a parameter`},
+		{"GET", "/v1/store?fresh=true", 400, "bad_request", `"fresh" is not a parameter`},
+		{"POST", "/v1/store", 405, "method_not_allowed", "GET, HEAD"},
 		{"GET", "/readyz?namespace=nope;", 400, "bad_request", "semicolon"},
 		{"GET", "/readyz?namespace=no%zzpe", 400, "bad_request", "%zz"},
 		{"GET", "/readyz?namespase=nope", 400, "bad_request", "Allowed: namespace"},

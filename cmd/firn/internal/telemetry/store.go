@@ -4,6 +4,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,16 @@ type watched struct {
 	seconds *prometheus.HistogramVec
 	failed  *prometheus.CounterVec
 	tracer  trace.Tracer
+
+	mu   sync.Mutex // guards life
+	life Life
+}
+
+// A Life is the life of a store, see [store.Entry], as this process has seen it in confirmed writes.
+type Life struct {
+	Name    string    // "": the store names none, or no write was confirmed yet
+	Since   time.Time // the first write that was confirmed in it
+	Earlier int       // how many lives came before, since the start of the process
 }
 
 // timed is a watched store with a clock. It is a type of its own because callers detect a clock by
@@ -100,7 +111,36 @@ func (w *watched) CompareAndSwap(ctx context.Context, key string, old store.Revi
 	ctx, end := w.observe(ctx, opSwap, key)
 	r, err := w.store.CompareAndSwap(ctx, key, old, value)
 	end(err)
+	if err == nil {
+		w.live(r.Life)
+	}
 	return r, err
+}
+
+func (w *watched) live(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.life.Since.IsZero():
+		w.life = Life{Name: name, Since: time.Now()}
+	case w.life.Name != name:
+		w.life = Life{Name: name, Since: time.Now(), Earlier: w.life.Earlier + 1}
+	}
+}
+
+// Life returns the present life of the store.
+func (w *watched) Life() Life {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.life
+}
+
+// Examine implements [store.Examined]. A store that cannot be examined has no findings.
+func (w *watched) Examine(ctx context.Context) ([]store.Finding, error) {
+	if e, ok := w.store.(store.Examined); ok {
+		return e.Examine(ctx)
+	}
+	return nil, nil
 }
 
 // List implements [store.Store].

@@ -38,6 +38,43 @@ func TestAWatchedStoreIsAStore(t *testing.T) {
 	}})
 }
 
+// A mortal store has a life, which may be changed.
+type mortal struct {
+	store.Store
+	life string
+}
+
+func (m *mortal) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	entry, err := m.Store.CompareAndSwap(ctx, key, old, value)
+	entry.Life = m.life
+	return entry, err
+}
+
+func TestAWatchedStoreKnowsItsLifeByConfirmedWrites(t *testing.T) {
+	m := &mortal{Store: memstore.New(nil)}
+	s, _ := watched(m)
+	life := func() telemetry.Life { return s.(interface{ Life() telemetry.Life }).Life() }
+	if l := life(); !l.Since.IsZero() {
+		t.Errorf("before the first write: %+v", l)
+	}
+	var last telemetry.Life
+	for i, name := range []string{"a", "a", "b", "", "b"} {
+		m.life = name
+		if _, err := s.CompareAndSwap(t.Context(), fmt.Sprint("key", i), 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		l := life()
+		if want := []int{0, 0, 1, 2, 3}[i]; l.Name != name || l.Earlier != want || l.Since.Equal(last.Since) != (i == 1) {
+			t.Errorf("write %d: %+v after %+v, want %s and %d earlier", i, l, last, name, want)
+		}
+		last = l
+	}
+	m.life = "c"
+	if _, err := s.CompareAndSwap(t.Context(), "key0", 0, nil); err == nil || life() != last {
+		t.Errorf("a write that was not confirmed (%v) begins %+v", err, life())
+	}
+}
+
 type withClock struct {
 	store.Store
 	ahead time.Duration

@@ -9,8 +9,9 @@ import { Namespaces } from './namespaces.js'
 import { Pools } from './pools.js'
 import { Decoder } from './decoder.js'
 import { Designer } from './designer.js'
+import { Store } from './store.js'
 
-const pages = ['namespaces', 'pools', 'decoder', 'designer']
+const pages = ['namespaces', 'pools', 'store', 'decoder', 'designer']
 
 // route reads the address: #/PAGE/CHOSEN?QUERY.
 function route() {
@@ -106,6 +107,7 @@ class App extends Component {
     if (page === 'decoder') return html`<${Decoder} live=${live} id=${chosen} query=${query} go=${go} />`
     if (page === 'designer') return html`<${Designer} query=${query} go=${go} />`
     if (!live.view || live.status === 'refused') return live.status === 'connecting' && html`<p class="hint">${t('connecting')}</p>`
+    if (page === 'store') return html`<${Store} live=${live} />`
     return page === 'pools' ? html`<${Pools} live=${live} chosen=${chosen} />` : html`<${Namespaces} live=${live} chosen=${chosen} />`
   }
 }

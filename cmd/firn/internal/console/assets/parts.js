@@ -28,6 +28,34 @@ function selected(text) {
   return done
 }
 
+// useAnswer returns the latest answer of ask(signal), which is asked again every so many milliseconds while the page is
+// visible, with the latest failure.
+export function useAnswer(ask, every, ...of) {
+  const [latest, setLatest] = useState({})
+  useEffect(() => {
+    const stop = new AbortController()
+    let timer
+    const look = async () => {
+      if (document.visibilityState === 'visible') {
+        try {
+          const answer = await ask(stop.signal)
+          setLatest({ answer })
+        } catch (failure) {
+          if (stop.signal.aborted) return
+          setLatest((was) => ({ ...was, failure }))
+        }
+      }
+      if (!stop.signal.aborted) timer = setTimeout(look, every)
+    }
+    look()
+    return () => {
+      stop.abort()
+      clearTimeout(timer)
+    }
+  }, of)
+  return latest
+}
+
 // Facts is a list of names and values. Pairs without a value are left out.
 export const Facts = ({ of }) => html`<dl class="facts">
   ${of.filter(([, value]) => value !== undefined && value !== null && value !== '').map(([name, value]) => html`

@@ -1,7 +1,7 @@
 // The page of pools: the slots as a grid.
 import { html, useEffect, useMemo, useRef, useState } from './vendor/preact-htm.js'
 import { workers } from './api.js'
-import { Facts, Problem } from './parts.js'
+import { Facts, Problem, useAnswer } from './parts.js'
 import { clockTime, duration, language, number, offset, t, time } from './texts.js'
 
 // every is the pause between two looks at a pool, in milliseconds.
@@ -25,35 +25,8 @@ export function Pools({ live, chosen }) {
     <${Pool} key=${name} name=${name} own=${pools.get(name)} />`
 }
 
-// usePool returns the latest answer about a pool, asked for while the page is visible.
-function usePool(name) {
-  const [answer, setAnswer] = useState({})
-  useEffect(() => {
-    const stop = new AbortController()
-    let timer
-    const look = async () => {
-      if (document.visibilityState === 'visible') {
-        try {
-          const pool = await workers(name, stop.signal)
-          setAnswer({ pool })
-        } catch (err) {
-          if (stop.signal.aborted) return
-          setAnswer((was) => ({ ...was, failure: err }))
-        }
-      }
-      if (!stop.signal.aborted) timer = setTimeout(look, every)
-    }
-    look()
-    return () => {
-      stop.abort()
-      clearTimeout(timer)
-    }
-  }, [name])
-  return answer
-}
-
 function Pool({ name, own }) {
-  const { pool, failure } = usePool(name)
+  const { answer: pool, failure } = useAnswer((signal) => workers(name, signal), every, name)
   const [chosen, choose] = useState(null)
   const used = new Map(pool?.slots.map((slot) => [keyOf(slot), slot]))
   const states = {}

@@ -1,4 +1,4 @@
-package cli
+package issuing
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/store"
 )
 
@@ -29,7 +28,7 @@ func TestAPoolIsDoubtfulWhenLessThanATenthIsLeft(t *testing.T) {
 		{math.MaxInt64/2 + 1, 0, store.Good},
 		{math.MaxInt64/2 + 1, 1, store.Good},
 	} {
-		pool := issuing.Pool{Workers: test.workers, Slots: make([]issuing.Slot, test.held)}
+		pool := Pool{Workers: test.workers, Slots: make([]Slot, test.held)}
 		for i := range pool.Slots {
 			pool.Slots[i].Until = pool.Clock.Add(1)
 		}
@@ -42,7 +41,7 @@ func TestAPoolIsDoubtfulWhenLessThanATenthIsLeft(t *testing.T) {
 func TestAPoolWhoseClaimsBeginFarAheadIsBad(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for from, want := range map[time.Time]int{{}: 0, now.Add(-time.Hour): 0, now.Add(20 * time.Second): 0, now.Add(time.Hour): 1} {
-		found := claimsAhead(issuing.Pool{Pool: "shop", Clock: now, From: from})
+		found := claimsAhead(Pool{Pool: "shop", Clock: now, From: from})
 		if len(found) != want {
 			t.Errorf("from %v: %+v", from, found)
 			continue
@@ -73,7 +72,7 @@ func TestAQuestionThatFailsIsAFindingBesideTheOthers(t *testing.T) {
 		{Subject: "role", Verdict: store.Bad, Says: "name the primary"},
 		{Subject: "server", Verdict: store.Bad, Says: "no more"},
 	}
-	if got := examineStore(t.Context(), readOnly{}); !slices.Equal(got, want) {
+	if got := ExamineStore(t.Context(), readOnly{}); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package issuing
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
 )
@@ -28,17 +29,26 @@ const (
 	probeKey = "firn/doctor"
 )
 
-// examineStore measures how long a read takes, compares the store's clock with this machine's, and asks the store
+// ExamineStore measures how long a read takes, compares the store's clock with this machine's, and asks the store
 // about its server. firn doctor prints the findings, and a server logs them at start. A question that fails is a
 // finding too, and does not prevent the others: an error alone would not tell what is wrong with the server.
-func examineStore(ctx context.Context, s store.Store) []store.Finding {
-	findings := []store.Finding{examineRoundTrip(ctx, s), examineOffset(ctx, s)}
-	if e, ok := s.(store.Examined); ok {
-		of, err := e.Examine(ctx)
-		findings = append(findings, of...)
-		if err != nil {
-			findings = append(findings, fails("server", err))
-		}
+func ExamineStore(ctx context.Context, s store.Store) []store.Finding {
+	return append(examineAccess(ctx, s), examineServer(ctx, s)...)
+}
+
+func examineAccess(ctx context.Context, s store.Store) []store.Finding {
+	return []store.Finding{examineRoundTrip(ctx, s), examineOffset(ctx, s)}
+}
+
+// examineServer asks whether the server of a store keeps what it confirms.
+func examineServer(ctx context.Context, s store.Store) (findings []store.Finding) {
+	e, ok := s.(store.Examined)
+	if !ok {
+		return nil
+	}
+	findings, err := e.Examine(ctx)
+	if err != nil {
+		findings = append(findings, Fails("server", err))
 	}
 	return findings
 }
@@ -47,8 +57,8 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("no answer within %v", answerTimeout))
 }
 
-// fails is the finding of a question that got an error. The way out that the store knows is the advice.
-func fails(subject string, err error) store.Finding {
+// Fails is the finding of a question that got an error. The way out that the store knows is the advice.
+func Fails(subject string, err error) store.Finding {
 	f := store.Finding{Subject: subject, Verdict: store.Bad, Says: err.Error()}
 	if call, ok := errors.AsType[*store.CallError](err); ok && call.Hint != "" {
 		f.Says, f.Advice = strings.Replace(f.Says, " ("+call.Hint+")", "", 1), call.Hint
@@ -56,9 +66,9 @@ func fails(subject string, err error) store.Finding {
 	return f
 }
 
-// examineWrites makes the writes that a server makes, over a key that nothing reads: what an account, a read-only
+// ExamineWrites makes the writes that a server makes, over a key that nothing reads: what an account, a read-only
 // server or a missing command prevents, no list of settings can tell. Two, since the first may create the key.
-func examineWrites(ctx context.Context, s store.Store) store.Finding {
+func ExamineWrites(ctx context.Context, s store.Store) store.Finding {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	r := register.Register{Store: s, Key: probeKey, Time: firn.SystemTime(), Random: rand.Uint64}
@@ -69,7 +79,7 @@ func examineWrites(ctx context.Context, s store.Store) store.Finding {
 			return register.Encode(map[string]time.Time{"examined": time.Now().UTC()})
 		})
 		if err != nil {
-			return fails(f.Subject, err)
+			return Fails(f.Subject, err)
 		}
 		f.Says = fmt.Sprintf("a write takes %v and is confirmed", time.Since(begun).Round(time.Microsecond))
 	}
@@ -84,7 +94,7 @@ func examineRoundTrip(ctx context.Context, s store.Store) store.Finding {
 	for i := range took {
 		begun := time.Now()
 		if _, err := s.Get(ctx, probeKey); err != nil && !errors.Is(err, store.ErrNotFound) {
-			return fails(f.Subject, err)
+			return Fails(f.Subject, err)
 		}
 		took[i] = time.Since(begun)
 	}
@@ -112,7 +122,7 @@ func examineOffset(ctx context.Context, s store.Store) store.Finding {
 	before := time.Now()
 	there, err := clock.Now(ctx)
 	if err != nil {
-		return fails(f.Subject, err)
+		return Fails(f.Subject, err)
 	}
 	took := time.Since(before)
 	off := before.Add(took / 2).Sub(there)
@@ -122,6 +132,62 @@ func examineOffset(ctx context.Context, s store.Store) store.Finding {
 		f.Verdict, f.Advice = store.Bad, fmt.Sprintf("set the clock right: beyond %v no worker is granted", clockTolerance)
 	case off.Abs() > clockNear:
 		f.Verdict, f.Advice = store.Doubtful, fmt.Sprintf("see that the clock is kept right: beyond %v no worker is granted", clockTolerance)
+	}
+	return f
+}
+
+// ExaminePool examines a pool. Whether a server can join it, [Examine] says.
+func ExaminePool(ctx context.Context, s store.Store, name string) []store.Finding {
+	found, _ := examinePool(ctx, s, name)
+	return found
+}
+
+// examinePool also returns when the pool was opened, if newcomers waited then.
+func examinePool(ctx context.Context, s store.Store, name string) (found []store.Finding, opened time.Time) {
+	pool, err := ReadPool(ctx, s, name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, opened
+	case err != nil:
+		return []store.Finding{Fails("pool", err)}, opened
+	}
+	return append([]store.Finding{workersLeft(pool)}, claimsAhead(pool)...), pool.opened
+}
+
+// farAhead is longer than the claims of a pool normally begin ahead of the clock after the pool was opened.
+const farAhead = 30 * time.Second
+
+// claimsAhead reports a pool whose claims begin far ahead, because the clocks of the store and of the
+// process that opened it were wrong together.
+func claimsAhead(p Pool) []store.Finding {
+	if p.From.Sub(p.Clock) < farAhead {
+		return nil
+	}
+	return []store.Finding{{
+		Subject: "pool", Verdict: store.Bad,
+		Says: fmt.Sprintf("%s: all claims begin at %s, as the store's clock was ahead when the pool was opened", p.Pool, p.From.UTC().Add(time.Second-1).Format(time.RFC3339)),
+		Advice: fmt.Sprintf("use another pool; or, if you are sure that no id of this one has a time later than now, delete its record (the key firn/%s/pool): Firn makes a new one",
+			p.Pool),
+	}}
+}
+
+// workersLeft says how many workers of a pool are left.
+func workersLeft(p Pool) store.Finding {
+	var live int64
+	for _, s := range p.Slots {
+		if s.Until.After(p.Clock) {
+			live++
+		}
+	}
+	f := store.Finding{Subject: "pool", Says: fmt.Sprintf("%s: %s of %s workers are held", p.Pool, decode.Grouped(fmt.Sprint(live)), decode.Grouped(fmt.Sprint(p.Workers)))}
+	if p.Strict != "" {
+		f.Says += "; it is strict: a claim waits " + p.Strict
+	}
+	switch left := p.Workers - live; {
+	case left == 0:
+		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use a layout with more workers, or shorter windows"
+	case left < (p.Workers+9)/10: // fewer than a tenth
+		f.Verdict, f.Advice = store.Doubtful, "fewer than a tenth are left: use a layout with more workers, or shorter windows"
 	}
 	return f
 }

@@ -1,0 +1,90 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// An examined store counts its examinations, which wait for open.
+type examined struct {
+	store.Store
+	times atomic.Int32
+	open  chan struct{}
+}
+
+func (e *examined) Examine(context.Context) ([]store.Finding, error) {
+	e.times.Add(1)
+	<-e.open
+	return []store.Finding{{Subject: "persistence", Verdict: store.Doubtful, Says: "it forgets", Advice: "remind it"}, {Subject: "replicas", Says: "2"}}, nil
+}
+
+func (e *examined) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	entry, err := e.Store.CompareAndSwap(ctx, key, old, value)
+	entry.Life = "first"
+	return entry, err
+}
+
+func TestAllWhoAskForTheStoreGetOneExamination(t *testing.T) {
+	st := &examined{Store: memstore.New(nil), open: make(chan struct{})}
+	s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Store: st, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		h.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var all sync.WaitGroup
+	bodies := make([]string, 8)
+	for i := range bodies {
+		all.Go(func() { _, bodies[i], _ = ask(t, h, "GET", "/v1/store", "") })
+	}
+	close(st.open)
+	all.Wait()
+	if n := st.times.Load(); n != 1 {
+		t.Errorf("%d examinations", n)
+	}
+	var v issuing.StoreView
+	if err := json.Unmarshal([]byte(bodies[0]), &v); err != nil {
+		t.Fatalf("%v in %s", err, bodies[0])
+	}
+	if v.Durability != "doubtful" || v.Life == nil || v.Life.Name != "first" || v.Life.Earlier != 0 || v.Life.Since.IsZero() {
+		t.Errorf("%s", bodies[0])
+	}
+	subjects := ""
+	for _, f := range v.Findings {
+		subjects += f.Subject + " " + f.Verdict + ", "
+	}
+	if subjects != "latency good, clock good, persistence doubtful, replicas good, pool good, " ||
+		!slices.Contains(v.Findings, issuing.Finding{Subject: "persistence", Verdict: "doubtful", Says: "it forgets", Advice: "remind it"}) {
+		t.Errorf("findings %s in %s", subjects, bodies[0])
+	}
+	for _, b := range bodies[1:] {
+		if b != bodies[0] {
+			t.Errorf("%s differs from %s", b, bodies[0])
+		}
+	}
+}
+
+func TestAStoreThatCannotBeExaminedHasUnknownDurability(t *testing.T) {
+	_, h := newServer(t, settings.Config{})
+	if _, body, _ := ask(t, h, "GET", "/v1/store", ""); !strings.Contains(body, `"durability":"unknown"`) {
+		t.Errorf("%s", body)
+	}
+}
