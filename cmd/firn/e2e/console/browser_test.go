@@ -34,7 +34,21 @@ type tab struct {
 	said []string // errors that the browser's console has, but those of requests
 }
 
-// open starts a browser with one page that shows nothing yet.
+// browser is that of all tests: the start of one takes longer than most tests.
+var browser struct {
+	ctx context.Context
+	end func()
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if browser.end != nil {
+		browser.end()
+	}
+	os.Exit(code)
+}
+
+// open opens a page that shows nothing yet.
 func open(t *testing.T, url string) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -45,13 +59,20 @@ func open(t *testing.T, url string) *tab {
 	default:
 		t.Skip("chromium is missing: scripts/need-servers installs it")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.Flag("lang", "en"))
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(cancel)
+	if browser.ctx == nil {
+		options := append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 900), chromedp.Flag("lang", "en"))
+		all, end := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+		ctx, endFirst := chromedp.NewContext(all)
+		if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+			t.Fatal(err)
+		}
+		browser.ctx, browser.end = ctx, func() { endFirst(); end() }
+	}
 	b := &tab{t: t, url: url}
-	b.ctx, cancel = chromedp.NewContext(ctx, chromedp.WithListener(b.hear))
+	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithListener(b.hear))
 	t.Cleanup(cancel)
+	b.ctx = ctx
 	if err := chromedp.Do(b.ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +132,12 @@ func eval[T any](b *tab, expression string) T {
 func (b *tab) show(page string) {
 	b.t.Helper()
 	b.do("open "+page, chromedp.Navigate("about:blank"), chromedp.Navigate(b.url+page))
+}
+
+// turn leads to a page of the console from another one.
+func (b *tab) turn(hash string) {
+	b.t.Helper()
+	eval[any](b, `location.hash = `+quote(hash))
 }
 
 func (b *tab) text() string {

@@ -17,43 +17,52 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// TestEachPageFits opens each page in both widths, languages and themes. A page that is wider than its window
-// would scroll sideways.
-func TestEachPageFits(t *testing.T) {
+// pages are what the tests look at: an address, what it shows when it is ready, and what to click then.
+var pages = []struct{ name, at, ready, click, then string }{
+	{"namespaces", "#/namespaces/orders", `.chart canvas`, `form.make button`, `.made`},
+	{"pools", "#/pools/default", `.grid .own`, `.grid .held`, `.inner dd`},
+	{"store", "#/store", `.findings li`, "", ""},
+	{"decoder", "#/decoder/1541815603606036480?layout=twitter", `.bits`, "", ""},
+	{"plausible", "#/decoder/1541815603606036480", `.likely`, "", ""},
+	{"refused", "#/decoder/!", `[role=alert]`, "", ""},
+	{"designer", "#/designer", `.borders`, "", ""},
+}
+
+// TestEachPageFitsAndCanBeUsedByEveryone opens each page in both widths, languages and themes. A page that is wider than
+// its window would scroll sideways. axe finds what people with a screen reader, a keyboard or weak eyes cannot use.
+func TestEachPageFitsAndCanBeUsedByEveryone(t *testing.T) {
 	mem := memstore.New(nil)
 	for i := range 40 {
 		holder(t, mem, fmt.Sprintf("node-%02d.example.org", i))
 	}
 	at, _ := serve(t, mem, "", kinds+"limits: {rate: {sessions: 1/h}}\n")
 	b := open(t, at)
-	folder := os.Getenv("SCREENSHOTS")
+	folder, source := os.Getenv("SCREENSHOTS"), axe(t)
 	b.show("/")
 	b.waits(`document.querySelector('.lamp.good') !== null`)
-	id := ask(t, at+"/v1/ids/legacy")["ids"].([]any)[0].(string)
-	pages := map[string]string{"namespaces": "#/namespaces/orders", "pools": "#/pools/default", "decoder": "#/decoder/" + id + "?layout=twitter", "designer": "#/designer"}
-	for _, width := range []int64{1280, 375} {
-		for _, theme := range []string{"light", "dark"} {
-			for _, language := range []string{"en", "zh-CN"} {
-				for name, page := range pages {
-					b.do("resize", chromedp.EmulateViewport(width, 900), prefer(theme))
-					eval[any](b, `localStorage.setItem('firn.language', `+quote(language)+`)`)
-					b.show("/" + page)
-					ready := map[string]string{
-						"namespaces": `document.querySelector('.chart canvas') !== null`, "pools": `document.querySelector('.grid .own') !== null`,
-						"decoder": `document.querySelector('.bits') !== null`, "designer": `document.querySelector('.borders') !== null`,
-					}[name]
-					if folder != "" && name == "namespaces" {
-						load(t, at)
+	ask(t, at+"/v1/ids/orders?count=0") // an error to count
+	if folder != "" {
+		load(t, at)
+	}
+	eval[int](b, source+"; 0")
+	for _, language := range []string{"en", "zh-CN"} {
+		if language != "en" {
+			b.click(`.tools button`)
+		}
+		for _, width := range []int64{1280, 375} {
+			for _, theme := range []string{"light", "dark"} {
+				if folder == "" && (theme == "dark") != (width == 375) {
+					continue // half of them show all widths and all colours
+				}
+				b.do("resize", chromedp.EmulateViewport(width, 900), prefer(theme))
+				for _, page := range pages {
+					what := fmt.Sprintf("%s-%d-%s-%s", page.name, width, theme, language)
+					b.turn(page.at)
+					b.waits(`document.querySelector('` + page.ready + `') !== null`)
+					if page.click != "" {
+						eval[any](b, `document.querySelector('`+page.click+`').click()`)
+						b.waits(`document.querySelector('` + page.then + `') !== null`)
 					}
-					b.waits(ready)
-					if name == "pools" {
-						b.click(`.grid .slot.held`)
-					}
-					if name == "namespaces" {
-						b.click(`form.make button`)
-						b.waits(`document.querySelector('.made') !== null`)
-					}
-					what := fmt.Sprintf("%s-%d-%s-%s", name, width, theme, language)
 					if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 						t.Errorf("%s is %d pixels too wide", what, over)
 					}
@@ -61,20 +70,58 @@ func TestEachPageFits(t *testing.T) {
 					if lang != language || strings.Contains(back, "(15,") != (theme == "dark") {
 						t.Errorf("%s has language %s and background %s", what, lang, back)
 					}
+					if language == "en" {
+						if found := violations(b); found != "" {
+							t.Errorf("%s:\n%s", what, found)
+						}
+					}
 					if folder != "" {
-						picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-						if err != nil {
-							t.Fatal(err)
-						}
-						if err := os.WriteFile(filepath.Join(folder, what+".png"), picture, 0o600); err != nil {
-							t.Fatal(err)
-						}
+						b.picture(filepath.Join(folder, what+".png"))
 					}
 				}
 			}
 		}
 	}
 	b.quiet()
+}
+
+// axe returns the source of axe-core.
+func axe(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", ".tools", "clients", "node_modules", "axe-core", "axe.min.js"))
+	switch {
+	case err == nil:
+	case os.Getenv("CI") == "true":
+		t.Fatalf("axe-core is missing: run scripts/need-clients: %v", err)
+	default:
+		t.Skip("axe-core is missing: scripts/need-clients installs it")
+	}
+	return string(text)
+}
+
+// violations returns what axe finds in the page.
+func violations(b *tab) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, longest)
+	defer cancel()
+	const each = `v.id + ': ' + v.nodes.map((n) => n.html.slice(0, 200) + ' ' + (n.any[0]?.message ?? '')).join('\n  ')`
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(`axe.run({resultTypes: ['violations']}).then((r) => r.violations.map((v) => %s).join('\n'))`, each), chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return found
+}
+
+// picture writes what the page looks like.
+func (b *tab) picture(to string) {
+	b.t.Helper()
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(to, picture, 0o600)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // prefer sets the theme that the user prefers.
