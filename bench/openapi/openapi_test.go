@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ var elsewhere = []string{
 	"overloaded", "too_many_connections", "too_many_names", "too_many_streams", "canceled", // needs more clients, or slower ones
 	"starting", "joining", "shutting_down", "namespace_changed", // the moments before and after
 	"clock_back", "fence_reached", "time_exhausted", // clocks
-	"store_unavailable", "set_back", "timed_out", "/workers 503 store_mismatch", // stores
+	"store_unavailable", "set_back", "timed_out", "/workers 503 store_mismatch", "/release 503 store_mismatch", // stores
 }
 
 // A request is sent to a server. Its answer has a status, and a code unless that is 200.
@@ -130,6 +131,16 @@ func TestTheServerAnswersAsItsDescriptionSays(t *testing.T) {
 	}
 }
 
+// worker returns the worker of the server.
+func worker(t *testing.T, address string) string {
+	t.Helper()
+	var pool struct{ Slots []struct{ Worker int64 } }
+	if err := json.Unmarshal(get(t, "http://root@"+address+"/v1/pools/default/workers"), &pool); err != nil {
+		t.Fatal(err)
+	}
+	return strconv.FormatInt(pool.Slots[0].Worker, 10)
+}
+
 // requests returns the requests, with ids of the server itself.
 func requests(t *testing.T, address string) []request {
 	all := []request{
@@ -196,6 +207,15 @@ func requests(t *testing.T, address string) []request {
 			ids("slow", 429, "rate_limited", false),
 		)
 	}
+	release := func(path, token string, status int, code string, wrong bool) request {
+		return request{method: "POST", path: "/v1/pools/" + path, token: token, status: status, code: code, wrong: wrong}
+	}
+	all = append(all,
+		release("default/workers/"+worker(t, address)+"/release?datacenter=0", "root", 200, "", false),
+		release("default/workers/0/release", "shop", 403, "forbidden", false),
+		release("none/workers/0/release", "root", 404, "not_found", false),
+		release("default/workers/x/release", "root", 400, "bad_request", true),
+		release("default/workers/0/release?datacenter=x", "root", 400, "bad_request", true))
 	all = append(all, request{method: "GET", path: "/readyz?namespace=taken", status: 503, code: "not_ready"})
 	// What each request may have in common with others.
 	seen := map[string]bool{}

@@ -120,6 +120,36 @@ func holder(t *testing.T, in store.Store, host string) (worker string) {
 	return string(text)
 }
 
+func TestAWorkerIsReleasedOnceTheUserHasReadWhatHappens(t *testing.T) {
+	mem := memstore.New(nil)
+	other := holder(t, mem, "elsewhere")
+	url, _ := serve(t, mem, "", kinds)
+	b := open(t, url)
+	b.show("/#/pools/default")
+	b.shows("joined · elsewhere")
+	b.waits(`document.querySelector('.grid .slot.held') !== null`)
+	b.click(`.grid .slot.held`)
+	press := func(text string) {
+		t.Helper()
+		eval[any](b, `[...document.querySelectorAll('button')].find(b => b.innerText === `+quote(text)+`).click()`)
+	}
+	b.shows("Release this worker …")
+	press("Release this worker …")
+	b.shows("Release worker " + other + " from elsewhere")
+	press("Cancel")
+	b.waits(`document.querySelector('[role=alertdialog]') === null`)
+	if state := ask(t, url+"/v1/pools/default/workers")["slots"]; strings.Contains(fmt.Sprint(state), "released") {
+		t.Fatalf("released without being asked to: %v", state)
+	}
+	press("Release this worker …")
+	b.shows("no id is issued twice")
+	press("Release worker " + other)
+	b.shows("It was released")
+	b.waits(`document.querySelectorAll('.grid .slot.released').length === 1`)
+	b.shows("released by an operator · elsewhere")
+	b.quiet()
+}
+
 func TestTheStoreIsExamined(t *testing.T) {
 	st, err := storeurl.Open(t.Context(), "memory:")
 	if err != nil {

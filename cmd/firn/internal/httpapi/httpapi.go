@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"math"
@@ -56,6 +57,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	a.Serve(mux, &namespacesRoute, a.listNamespaces)
 	a.Serve(mux, &namespaceRoute, a.oneNamespace)
 	a.Serve(mux, &workersRoute, a.workers)
+	a.Serve(mux, &releaseRoute, a.release)
 	a.Serve(mux, &storeRoute, a.store)
 	a.Serve(mux, &eventsRoute, a.events)
 	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
@@ -264,6 +266,33 @@ func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.answerJSON(w, pool)
+}
+
+func (a *API) release(w http.ResponseWriter, r *http.Request) error {
+	caller, err := a.front.Caller(r)
+	if err != nil {
+		return err
+	}
+	query, err := releaseRoute.query(r)
+	if err == nil {
+		err = filled(query)
+	}
+	if err != nil {
+		return a.front.Refuse(err)
+	}
+	worker, err := strconv.ParseInt(r.PathValue("worker"), 10, 64)
+	if err != nil {
+		return a.front.Refuse(failure.BadRequest("bad_request", "worker %q is not a number", r.PathValue("worker")))
+	}
+	datacenter, err := strconv.ParseInt(cmp.Or(query.Get("datacenter"), "0"), 10, 64)
+	if err != nil {
+		return a.front.Refuse(failure.BadRequest("bad_request", "datacenter %q is not a number", query.Get("datacenter")))
+	}
+	slot, err := a.reader.Release(r.Context(), caller, r.PathValue("pool"), datacenter, worker)
+	if err != nil {
+		return err
+	}
+	return a.answerJSON(w, slot)
 }
 
 func (a *API) store(w http.ResponseWriter, r *http.Request) error {

@@ -62,7 +62,7 @@ func (d *Route) operation(method string) schema {
 	parameters := []schema{}
 	for part := range strings.SplitSeq(d.Path, "/") {
 		if name := strings.Trim(part, "{}"); name != part {
-			parameters = append(parameters, schema{"name": name, "in": "path", "required": true, "description": inPath[name], "schema": text})
+			parameters = append(parameters, schema{"name": name, "in": "path", "required": true, "description": inPath[name], "schema": formOf(name)})
 		}
 	}
 	for _, p := range d.Query {
@@ -83,6 +83,14 @@ func (d *Route) operation(method string) schema {
 		"operationId": strings.ToLower(method) + strings.ToUpper(d.Name[:1]) + d.Name[1:],
 		"summary":     d.Says, "parameters": parameters, "security": security, "responses": d.responses(),
 	}
+}
+
+// formOf returns the schema of a parameter of paths.
+func formOf(name string) schema {
+	if name == "worker" {
+		return schema{"type": "integer", "minimum": 0}
+	}
+	return text
 }
 
 func (d *Route) responses() schema {

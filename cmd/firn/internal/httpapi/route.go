@@ -37,7 +37,7 @@ type Parameter struct {
 
 // inPath says what the parameters of paths are.
 var inPath = map[string]string{
-	"namespace": "the name of a namespace", "pool": "the name of a pool of workers", "id": "an id in any text form; escape it, as in R%2F7",
+	"namespace": "the name of a namespace", "pool": "the name of a pool of workers", "worker": "the number of a worker", "id": "an id in any text form; escape it, as in R%2F7",
 }
 
 // commonCodes are the codes of all requests, by status.
@@ -118,6 +118,18 @@ var (
 		Name: "workers", Path: "/v1/pools/{pool}/workers", Methods: readMethods,
 		Says:   "The slots of a pool, as the store has them. For administrators.",
 		Answer: inJSON("Pool", of[issuing.Pool]),
+		Codes: map[int][]string{
+			http.StatusForbidden: {"forbidden"}, http.StatusNotFound: {"not_found"},
+			http.StatusServiceUnavailable: {"store_unavailable", "timed_out", "canceled", failure.Mismatch},
+		},
+	}
+	releaseRoute = Route{
+		Name: "releaseWorker", Path: "/v1/pools/{pool}/workers/{worker}/release", Methods: "POST",
+		Says: "Takes a worker from its holder, which continues with another one. The fence stays, so no id is issued twice. For administrators.",
+		Query: []Parameter{
+			{Name: "datacenter", Help: "of the worker", Form: schema{"type": "integer", "minimum": 0, "default": 0}},
+		},
+		Answer: inJSON("Slot", of[issuing.Slot]),
 		Codes: map[int][]string{
 			http.StatusForbidden: {"forbidden"}, http.StatusNotFound: {"not_found"},
 			http.StatusServiceUnavailable: {"store_unavailable", "timed_out", "canceled", failure.Mismatch},

@@ -2,11 +2,16 @@ package issuing
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
 )
 
 // A Reader answers, for one protocol, requests that issue no ids. It counts only those that fail.
@@ -74,6 +79,31 @@ func (r Reader) Slots(ctx context.Context, caller *access.Caller, pool string) (
 		return p, r.front.Refuse(err)
 	}
 	return p, nil
+}
+
+// releaseTries bounds the writes of a release whose holder writes at the same time, which it does every few minutes.
+const releaseTries = 3
+
+// Release takes a worker from its holder, for an administrator, and returns the slot as it is then. The fence stays, see
+// [lease.Reclaim]. The audit log has it.
+func (r Reader) Release(ctx context.Context, caller *access.Caller, pool string, datacenter, worker int64) (Slot, error) {
+	if err := r.admin(caller, "pools"); err != nil {
+		return Slot{}, err
+	}
+	s := r.front.service
+	var taken lease.Slot
+	err := store.ErrConflict
+	for n := 0; n < releaseTries && errors.Is(err, store.ErrConflict); n++ {
+		taken, err = lease.Reclaim(ctx, s.store, pool, datacenter, worker, time.Time{})
+	}
+	if errors.Is(err, store.ErrConflict) {
+		err = failure.New(http.StatusServiceUnavailable, "store_unavailable", "the holder of worker %d wrote at the same time, %d times: try again", worker, releaseTries)
+	}
+	s.audit.Done("release worker", err, "who", caller.Name(), "from", caller.From(), "pool", pool, "datacenter", datacenter, "worker", worker)
+	if err != nil {
+		return Slot{}, r.front.Refuse(err)
+	}
+	return DescribeSlot(taken, 0, taken.At), nil
 }
 
 // Metrics returns an error unless the caller of a request may see the metrics.

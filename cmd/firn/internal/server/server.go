@@ -212,6 +212,7 @@ POST /v1/ids/{namespace}?count=N      ids (GET too); &format=base62, &numbers=tr
 GET  /v1/decode/{id}                  what is in an id; ?namespace= or ?layout=&unit=&epoch=, &format=
 GET  /v1/namespaces                   settings and state; /v1/namespaces/{namespace} of one
 GET  /v1/pools/{pool}/workers         the slots of a pool
+POST /v1/pools/{pool}/workers/{worker}/release   takes a worker from its holder; ?datacenter=
 GET  /v1/store                        what firn doctor finds about the store
 GET  /v1/events                       the state, each second, as server-sent events
 GET  /livez /readyz /metrics          health, readiness, Prometheus

@@ -3,7 +3,9 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
@@ -30,6 +33,9 @@ func (e *examined) Examine(context.Context) ([]store.Finding, error) {
 	<-e.open
 	return []store.Finding{{Subject: "persistence", Verdict: store.Doubtful, Says: "it forgets", Advice: "remind it"}, {Subject: "replicas", Says: "2"}}, nil
 }
+
+// Embedded: the first newcomers do not wait.
+func (e *examined) Embedded() bool { return true }
 
 func (e *examined) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	entry, err := e.Store.CompareAndSwap(ctx, key, old, value)
@@ -87,4 +93,60 @@ func TestAStoreThatCannotBeExaminedHasUnknownDurability(t *testing.T) {
 	if _, body, _ := ask(t, h, "GET", "/v1/store", ""); !strings.Contains(body, `"durability":"unknown"`) {
 		t.Errorf("%s", body)
 	}
+}
+
+func TestAnAdministratorReleasesAWorkerAndTheAuditLogHasIt(t *testing.T) {
+	v := serve(t, "namespaces: {orders: {}}\n"+ofShop+access.Hash("boss")+forBoss)
+	release := func(worker int64, header ...string) (status int, slot issuing.Slot) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://%s/v1/pools/default/workers/%d/release", v.addr, worker), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		answer, err := fresh(t).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			err = json.NewDecoder(answer.Body).Decode(&slot)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, slot
+	}
+	pool := func() (p issuing.Pool) {
+		t.Helper()
+		_, body := get(t, fresh(t), "http://"+v.addr+"/v1/pools/default/workers", "boss")
+		if err := json.Unmarshal([]byte(body), &p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	was := pool().Slots[0]
+	for what, header := range map[string][]string{
+		"no token": nil, "a token without admin": {"Authorization", "Bearer shop"},
+		"a page of another origin": {"Sec-Fetch-Site", "cross-site"},
+	} {
+		if status, _ := release(was.Worker, header...); status != 401 && status != 403 {
+			t.Errorf("%s: %d", what, status)
+		}
+	}
+	if now := pool().Slots[0]; now.Owner != was.Owner || strings.Contains(v.log.String(), "release worker") {
+		t.Fatalf("a caller without the right released it: %+v, was %+v", now, was)
+	}
+	status, slot := release(was.Worker, "Authorization", "Bearer boss")
+	if status != 200 || slot.State != issuing.SlotReleased || slot.Fence != was.Fence || slot.Host != was.Host {
+		t.Errorf("%d %+v, was %+v", status, slot, was)
+	}
+	v.log.has(t, `what="release worker"`, "outcome=ok", "who=boss", "pool=default", fmt.Sprintf("worker=%d", was.Worker))
+	unused := (was.Worker + 1) % 1024
+	if status, _ := release(unused, "Authorization", "Bearer boss"); status != 404 {
+		t.Errorf("a worker never used: %d", status)
+	}
+	v.log.has(t, `what="release worker"`, "outcome=failed", fmt.Sprintf("worker=%d", unused))
 }

@@ -37,6 +37,7 @@ const json = async (path, options) => (await request(path, options)).json()
 
 export const decode = (id, query, signal) => json('v1/decode/' + encodeURIComponent(id) + search(query), { signal })
 export const workers = (pool, signal) => json(`v1/pools/${encodeURIComponent(pool)}/workers`, { signal })
+export const release = (pool, slot) => json(`v1/pools/${encodeURIComponent(pool)}/workers/${slot.worker}/release?datacenter=${slot.datacenter}`, { method: 'POST' })
 export const examined = (signal) => json('v1/store', { signal })
 export const makeIDs = (namespace, count) =>
   json(`v1/ids/${encodeURIComponent(namespace)}?count=${count}`, { method: 'POST' })

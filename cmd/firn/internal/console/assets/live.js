@@ -4,6 +4,9 @@ import { events, Failure } from './api.js'
 // longest is how many seconds of rates are kept.
 const longest = 900
 
+// mostSteps is how many steps are kept.
+const mostSteps = 12
+
 // secondsOf returns when the server looked at its counters.
 const secondsOf = (view) => Date.parse(view?.counted) / 1000
 
@@ -13,6 +16,7 @@ export class Live {
   status = 'connecting'
   failure = null
   rates = new Map() // by namespace: {at: seconds, rate: ids a second}
+  steps = new Map() // by namespace of ranges: the latest steps, [{at, step}]
   #changed
   #stop = new AbortController()
 
@@ -20,7 +24,7 @@ export class Live {
   constructor(changed, was, only = '') {
     this.#changed = changed
     this.only = only
-    if (was) [this.view, this.rates] = [was.view, was.rates]
+    if (was) [this.view, this.rates, this.steps] = [was.view, was.rates, was.steps]
   }
 
   stop() { this.#stop.abort() }
@@ -46,11 +50,17 @@ export class Live {
     }
   }
 
+  #step(name, step, at) {
+    const kept = this.steps.get(name) ?? []
+    if (kept.at(-1)?.step !== step) this.steps.set(name, [...kept, { at, step }].slice(-mostSteps))
+  }
+
   #take(view) {
     const before = this.view
     const at = secondsOf(view)
     for (const ns of view.namespaces) {
       ns.rate = null
+      if (ns.segment) this.#step(ns.namespace, ns.segment.step, view.at)
       if (!view.counts) continue
       const was = before?.namespaces.find((one) => one.namespace === ns.namespace)
       const passed = at - secondsOf(before)

@@ -3,7 +3,7 @@ import { html, useState } from './vendor/preact-htm.js'
 import { makeIDs } from './api.js'
 import { encode, isNumber } from './ids.js'
 import { Chart, Copy, Facts, Problem, Spark } from './parts.js'
-import { duration, has, number, t, time } from './texts.js'
+import { clockTime, duration, has, number, t, time } from './texts.js'
 
 const link = (name) => '#/namespaces/' + encodeURIComponent(name)
 const failed = (counts) => Object.entries(counts ?? {}).reduce((sum, [code, n]) => sum + (code === 'ok' ? 0 : n), 0)
@@ -52,19 +52,20 @@ function Detail({ ns, live }) {
     ${ns.error && html`<${Problem}>${ns.error}<//>`}
     ${live.view.counts && (rates?.at.length > 1 ? html`<${Chart} data=${rates} title=${t('rateChart')} />` : html`<p class="hint">${t('collecting')}</p>`)}
     <div class="columns">
-      <div><h3>${t('settings')}</h3><${Facts} of=${factsOf(ns)} /></div>
+      <div><h3>${t('settings')}</h3><${Facts} of=${factsOf(ns, live.steps.get(ns.namespace))} /></div>
       ${ns.counts && html`<div><h3>${t('byCode')}</h3><${Codes} counts=${ns.counts} /></div>`}
       <div><h3>${t('make')}</h3><${Make} name=${ns.namespace} /></div>
     </div></section>`
 }
 
-const factsOf = (ns) => [
+const factsOf = (ns, steps) => [
   [t('kind'), ns.kind], [t('pool'), ns.pool && html`<a href=${'#/pools/' + encodeURIComponent(ns.pool)}>${ns.pool}</a>`],
   [t('layout'), ns.layout], [t('clockKind'), ns.clock], [t('worker'), ns.worker],
-  [t('fence'), ns.until && time(ns.until)], [t('fenceLeft'), ns.fence_seconds === undefined ? undefined : number(ns.fence_seconds)],
+  [t('fence'), ns.until && time(ns.until)], [t('fenceLeft'), ns.fence_seconds === undefined ? undefined : duration(ns.fence_seconds)],
   [t('renewals'), ns.renewals], [t('losses'), ns.losses],
   ...(ns.segment ? [
     [t('left'), number(BigInt(ns.segment.left))], [t('lasts'), duration(ns.segment.lasts_seconds)], [t('step'), number(ns.segment.step)],
+    [t('steps'), steps?.map(({ at, step }) => html`<span key=${at} class="step">${clockTime(new Date(at))}: ${number(step)}</span>`)],
     [t('ranges'), ns.segment.ranges], [t('fetches'), number(ns.segment.fetches)], [t('waits'), number(ns.segment.waits)],
   ] : []),
   ...(ns.sequence ? [

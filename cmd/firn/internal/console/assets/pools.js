@@ -1,6 +1,6 @@
 // The page of pools: the slots as a grid.
 import { html, useEffect, useMemo, useRef, useState } from './vendor/preact-htm.js'
-import { workers } from './api.js'
+import { release, workers } from './api.js'
 import { Facts, Problem, useAnswer } from './parts.js'
 import { clockTime, duration, language, number, offset, t, time } from './texts.js'
 
@@ -47,12 +47,13 @@ function Pool({ name, own }) {
     <ul class="key">${['own', 'held', 'ahead', 'returned', 'released', 'expired', 'never'].filter((s) => states[s]).map((s) => html`<li key=${s}>
       <i class="slot ${s}"></i>${t(s)} <b>${number(states[s])}</b></li>`)}</ul>
     ${grid}
-    ${chosen === null ? html`<p class="hint">${t('clickSlot')}</p>` : html`<${Slot} worker=${chosen} slot=${used.get(chosen)} pool=${pool} own=${own} />`}
+    ${chosen === null ? html`<p class="hint">${t('clickSlot')}</p>` : html`<${Slot} key=${chosen} worker=${chosen} slot=${used.get(chosen)} pool=${pool} own=${own} />`}
+    <${Lately} pool=${pool} />
     <h3>${t('settings')}</h3>
     <${Facts} of=${[
       [t('layout'), pool.layout],
       [t('storeClock'), clockTime(new Date(pool.clock)) + (pool.clock_offset_seconds === undefined ? '' : ` (${t('storeOff', offset(pool.clock_offset_seconds))})`)],
-      [t('fenceLeft'), own?.fence_seconds === undefined ? undefined : number(own.fence_seconds)],
+      [t('fenceLeft'), own?.fence_seconds === undefined ? undefined : duration(own.fence_seconds)],
       [t('worker'), own?.worker === undefined ? undefined : `${own.worker} (${t('own')})`],
       ['strict', pool.strict], [t('state'), t(pool.open ? 'opened' : 'closed')],
     ]} /></section>`
@@ -106,5 +107,51 @@ function Slot({ worker, slot, pool, own }) {
     <${Facts} of=${[
       [t('holder'), slot.host], [t('process'), slot.pid], [t('until'), slot.until && time(slot.until)], [t('untilLeft'), duration(left)],
       [t('tick'), slot.fence], [t('since'), time(slot.since)], [t('seen'), time(slot.seen)], [t('owner'), slot.owner],
-    ]} /></div>`
+    ]} /><${Release} name=${pool.pool} slot=${slot} own=${isOwn(slot, own)} /></div>`
+}
+
+// Release takes the worker from its holder, once the user has read what happens.
+function Release({ name, slot, own }) {
+  const [asked, ask] = useState(false)
+  const [done, setDone] = useState(null)
+  const [failure, setFailure] = useState(null)
+  const submit = async () => {
+    ask(false)
+    try {
+      setDone(await release(name, slot))
+      setFailure(null)
+    } catch (err) {
+      setFailure(err)
+    }
+  }
+  const holds = slot.state === 'held' || slot.state === 'ahead' || slot.state === 'expired'
+  return html`${failure && html`<${Problem}>${failure.message}<//>`}
+    ${done && html`<p>${t('releaseDone', time(done.until ?? t('forever')))}</p>`}
+    ${holds && !asked && html`<p><button type="button" onClick=${() => ask(true)}>${t('release')}</button></p>`}
+    ${holds && asked && html`<div role="alertdialog" aria-label=${t('release')}><p>${t('releaseAsk', slot.worker, slot.host || slot.owner, slot.pid ?? '–', time(slot.until ?? t('forever')))}
+        ${own && html` <b>${t('releaseOwn')}</b>`}</p>
+      <p class="form"><button type="button" class="main" onClick=${submit}>${t('releaseDo', slot.worker)}</button>
+        <button type="button" onClick=${() => ask(false)}>${t('cancel')}</button></p></div>`}`
+}
+
+// latelySeconds is how long a change of a slot is shown.
+const latelySeconds = 3600
+
+// latest returns who joined and left lately, as the slots tell: each has its latest holder only.
+function latest(pool) {
+  const all = []
+  for (const slot of pool.slots) {
+    all.push({ slot, what: 'joined', at: slot.since })
+    if (slot.state === 'returned' || slot.state === 'released') all.push({ slot, what: slot.state, at: slot.seen })
+    if (slot.state === 'expired') all.push({ slot, what: 'expired', at: slot.until })
+  }
+  const now = Date.parse(pool.clock)
+  return all.filter(({ at }) => at && now - Date.parse(at) < latelySeconds * 1000).sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 12)
+}
+
+const Lately = ({ pool }) => {
+  const changes = latest(pool)
+  return html`<h3>${t('lately')}</h3>${changes.length === 0 && html`<p class="hint">${t('latelyNone')}</p>`}
+    <ul class="likely">${changes.map(({ slot, what, at }) => html`<li key=${what + keyOf(slot)}><span>${clockTime(new Date(at))}</span>
+      <span>${label(keyOf(slot))} · ${t(what)} · ${slot.host || slot.owner}${slot.pid ? ` (${slot.pid})` : ''}</span></li>`)}</ul>`
 }
