@@ -61,7 +61,7 @@ function Detail({ ns, live }) {
 const factsOf = (ns, steps) => [
   [t('kind'), ns.kind], [t('pool'), ns.pool && html`<a href=${'#/pools/' + encodeURIComponent(ns.pool)}>${ns.pool}</a>`],
   [t('layout'), ns.layout], [t('clockKind'), ns.clock], [t('worker'), ns.worker],
-  [t('fence'), ns.until && time(ns.until)], [t('fenceLeft'), ns.fence_seconds === undefined ? undefined : duration(ns.fence_seconds)],
+  [t('fence'), ns.until && time(ns.until)], [t('fenceLeft'), ns.fence_seconds === undefined ? undefined : number(ns.fence_seconds)],
   [t('renewals'), ns.renewals], [t('losses'), ns.losses],
   ...(ns.segment ? [
     [t('left'), number(BigInt(ns.segment.left))], [t('lasts'), duration(ns.segment.lasts_seconds)], [t('step'), number(ns.segment.step)],

@@ -53,7 +53,7 @@ function Pool({ name, own }) {
     <${Facts} of=${[
       [t('layout'), pool.layout],
       [t('storeClock'), clockTime(new Date(pool.clock)) + (pool.clock_offset_seconds === undefined ? '' : ` (${t('storeOff', offset(pool.clock_offset_seconds))})`)],
-      [t('fenceLeft'), own?.fence_seconds === undefined ? undefined : duration(own.fence_seconds)],
+      [t('fenceLeft'), own?.fence_seconds === undefined ? undefined : number(own.fence_seconds)],
       [t('worker'), own?.worker === undefined ? undefined : `${own.worker} (${t('own')})`],
       ['strict', pool.strict], [t('state'), t(pool.open ? 'opened' : 'closed')],
     ]} /></section>`
