@@ -3,6 +3,7 @@ package hostile
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -134,6 +135,39 @@ var attacks = slices.Concat(headAttacks, framedAttacks(overHTTP), framedAttacks(
 		cancel()
 		v.hold(ctx, v.http, 12_000, 100, func(c *conn) {
 			_, _ = io.WriteString(c, strings.Repeat("GET /v1/namespaces HTTP/1.1\r\nHost: x\r\n\r\n", 20))
+		})
+	}},
+	{"event streams left unread", declared, func(ctx context.Context, v *target) {
+		v.hold(ctx, v.http, 12_000, 100, func(c *conn) { _, _ = io.WriteString(c, "GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n") })
+	}},
+	{"event streams read slowly", declared, func(ctx context.Context, v *target) {
+		v.hold(ctx, v.http, 12_000, 100, func(c *conn) {
+			_, _ = io.WriteString(c, "GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+			go func() {
+				for few := make([]byte, 64); ; time.Sleep(100 * time.Millisecond) {
+					if _, err := c.Read(few); err != nil {
+						return
+					}
+				}
+			}()
+		})
+	}},
+	{"event streams over HTTP/2", declared, func(ctx context.Context, v *target) {
+		v.streams(ctx, 60, 250, func(ctx context.Context, c *http.Client) error {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+v.http+"/v1/events", nil)
+			if err != nil {
+				return err
+			}
+			answer, err := c.Do(r)
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				return errors.New(answer.Status)
+			}
+			<-ctx.Done()
+			return nil
 		})
 	}},
 	{"CosId names", declared + "cosid: true\n", func(ctx context.Context, v *target) {
