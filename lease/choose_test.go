@@ -46,7 +46,7 @@ func TestWhichSlotIsChosen(t *testing.T) {
 		"an unused one of more, if no slot is idle": {layout("20/0/13/8"), held(slots(0, many...)), 0, 0, 4096, -1},
 	} {
 		p := Pool{Layout: c.layout, Slots: c.slots}
-		got, ok := (&rules{layout: p.Layout, trusting: true}).choose(p, c.dc, 100, func() uint64 { return c.random })
+		got, ok := (&rules{layout: p.Layout, trusting: true}).choose(p, c.dc, Ask{Now: 100}, func() uint64 { return c.random })
 		if ok != (c.want >= 0) || ok && (got.Worker != c.want || got.Fence != c.fence || got.Datacenter != c.dc || (got.revision == 0) != (c.fence == -1)) {
 			t.Errorf("%s: %+v, %t", name, got, ok)
 		}

@@ -17,8 +17,11 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	if s.cfg.Pinned != nil {
 		return s.pickPinned(ctx, pool, ask)
 	}
-	slot, ok := s.rules.choose(pool, s.cfg.Generator.Datacenter, ask.Now, s.cfg.Generator.Random)
-	if !ok {
+	slot, ok := s.rules.choose(pool, s.cfg.Generator.Datacenter, ask, s.cfg.Generator.Random)
+	switch {
+	case !ok && !pool.part.whole():
+		return Slot{}, errPart
+	case !ok:
 		return Slot{}, &FullError{Pool: s.cfg.Pool, Workers: pool.Layout.MaxWorker() + 1, Next: s.rules.nextIdle(pool, s.cfg.Generator.Datacenter)}
 	}
 	return slot, nil

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
 )
 
-// join lists the pool, compares clocks, and does what a newcomer must do before it may claim a slot.
+// join lists the pool or a part of it, compares clocks, and does what a newcomer must do before it may claim a slot.
 // After errAgain the caller lists the pool again. Wrote keeps the revision at which this newcomer
 // closed the pool, because no holder seemed alive, or opened it again; else 0.
 //
@@ -18,17 +19,13 @@ import (
 // the listed revision, or is read again after a claim, and a slot is claimed over the listed revision. So
 // neither has changed meanwhile. Only enter draws a conclusion from several slots: that the store was set
 // back, in the same life, to a copy older than a window. It can miss that if it happens during the list.
-// It would miss it right after the list too.
-func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading, error) {
-	var entries []store.Entry
-	here, clockErr, err := s.beside(ctx, func() (err error) {
-		entries, err = s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
-		return err
-	})
-	if err := errors.Join(clockErr, err); err != nil {
-		return Pool{}, reading{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
+// It would miss it right after the list too. A part shows as much as the pool if slots in it are held.
+func (s *Slots) join(ctx context.Context, of part, wrote *store.Revision) (Pool, reading, error) {
+	pool, here, err := s.examine(ctx, of)
+	for err == nil && !s.rules.shows(pool, tickOf(s.cfg.Generator.Layout, s.wall(here))) {
+		of = s.partOf(of.of, of.digits+1)
+		pool, here, err = s.examine(ctx, of)
 	}
-	pool, err := readPool(s.cfg.Pool, entries)
 	if err != nil {
 		return Pool{}, reading{}, err
 	}
@@ -60,6 +57,43 @@ func (s *Slots) join(ctx context.Context, wrote *store.Revision) (Pool, reading,
 		*wrote = revision
 	}
 	return Pool{}, reading{}, err
+}
+
+// examine lists a pool, or its record and a part of its slots, and compares clocks meanwhile.
+func (s *Slots) examine(ctx context.Context, of part) (Pool, reading, error) {
+	var entries []store.Entry
+	here, clockErr, err := s.beside(ctx, func() (err error) {
+		entries, err = s.list(ctx, of)
+		return err
+	})
+	if err := errors.Join(clockErr, err); err != nil {
+		return Pool{}, reading{}, fmt.Errorf("lease: join pool %q: %w", s.cfg.Pool, err)
+	}
+	pool, err := readPool(s.cfg.Pool, entries)
+	pool.part = of
+	return pool, here, err
+}
+
+// list returns the entries of a pool, or its record and a part of its slots, which it reads at the same time.
+func (s *Slots) list(ctx context.Context, of part) ([]store.Entry, error) {
+	if of.whole() {
+		return s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
+	}
+	var record []store.Entry
+	var recordErr error
+	done := make(chan struct{})
+	turns.Go(s.cfg.Generator.Time, func() {
+		defer close(done)
+		var e store.Entry
+		if e, recordErr = s.cfg.Store.Get(ctx, poolKey(s.cfg.Pool)); recordErr == nil {
+			record = []store.Entry{e}
+		} else if errors.Is(recordErr, store.ErrNotFound) {
+			recordErr = nil
+		}
+	})
+	slots, err := s.cfg.Store.List(ctx, of.prefix(s.cfg.Pool, s.cfg.Generator.Layout, s.cfg.Generator.Datacenter))
+	waitErr := turns.Wait(context.WithoutCancel(ctx), s.cfg.Generator.Time, done)
+	return append(record, slots...), errors.Join(err, recordErr, waitErr)
 }
 
 // attend waits. It returns errAgain if the pool's record was written meanwhile, or could not be read

@@ -132,24 +132,26 @@ func (r *rules) confirmedIn(record Pool, life string) (Pool, bool) {
 const fewOldest = 8
 
 // reuseAbove is the number of slots from which idle slots are preferred to workers never used. Otherwise
-// each short-lived process would add one, and every newcomer reads all slots.
+// each short-lived process would add one, and newcomers would read more and more slots. Of a part, it is
+// the part's share of this number.
 const reuseAbove = 4096
 
-// choose picks the slot to claim. Ok is false when every worker is held at tick now.
-func (r *rules) choose(p Pool, datacenter int64, now firn.Tick, random func() uint64) (chosen Slot, ok bool) {
+// choose picks the slot to claim. Ok is false when every worker is held at the time of the ask.
+func (r *rules) choose(p Pool, datacenter int64, ask Ask, random func() uint64) (chosen Slot, ok bool) {
 	var used, idle []Slot
 	for _, s := range p.Slots {
 		if s.Datacenter != datacenter {
 			continue
 		}
 		used = append(used, s)
-		if r.idle(s, now) {
+		if r.idle(s, ask.Now) && (p.part.whole() || r.rested(s, ask)) {
 			idle = append(idle, s)
 		}
 	}
-	neverUsed := p.Layout.MaxWorker() + 1 - int64(len(used))
-	if neverUsed > 0 && (len(used) < reuseAbove || len(idle) == 0) {
-		return p.slot(datacenter, nthUnused(used, int64(random()%uint64(neverUsed)))), true
+	first, n := p.part.workers(p.Layout)
+	unused := n - int64(len(used))
+	if unused > 0 && (int64(len(used)) < reuseAbove*n/(p.Layout.MaxWorker()+1) || len(idle) == 0) {
+		return p.slot(datacenter, nthUnused(used, first+int64(random()%uint64(unused)))), true
 	}
 	if len(idle) == 0 {
 		return Slot{}, false
@@ -158,7 +160,7 @@ func (r *rules) choose(p Pool, datacenter int64, now firn.Tick, random func() ui
 	return idle[random()%uint64(min(fewOldest, len(idle)))], true
 }
 
-// nthUnused returns the n-th worker number, from 0, that no slot has; used is in order.
+// nthUnused returns the worker number n, or as many later as slots up to there have; used is in order.
 func nthUnused(used []Slot, n int64) int64 {
 	for _, s := range used {
 		if s.Worker > n {

@@ -58,6 +58,7 @@ type Pool struct {
 	Settled firn.Tick `json:"settled,string,omitempty"`
 
 	Slots    []Slot `json:"-"` // in order; workers never used have no slot
+	part     part   // Slots are those of this part
 	revision store.Revision
 }
 

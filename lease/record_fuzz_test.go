@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
 )
 
@@ -45,7 +44,7 @@ func FuzzRecords(f *testing.F) {
 			}
 			_ = s.Until.String()
 		}
-		if slot, ok := (&rules{layout: p.Layout}).choose(p, 0, firn.Tick(1<<40), func() uint64 { return 7 }); ok && (slot.Worker < 0 || slot.Worker > p.Layout.MaxWorker()) {
+		if slot, ok := (&rules{layout: p.Layout}).choose(p, 0, Ask{Now: 1 << 40}, func() uint64 { return 7 }); ok && (slot.Worker < 0 || slot.Worker > p.Layout.MaxWorker()) {
 			t.Fatalf("chose %+v", slot)
 		}
 	})

@@ -150,12 +150,15 @@ func (s *Slots) fit(cfg Config) error {
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
 	ctx = store.Urgent(ctx)
 	var wrote store.Revision
+	digits := partDigits
 	backoff := register.Backoff{Time: s.cfg.Generator.Time, Random: s.cfg.Generator.Random}
 	for try := 0; try < maxTries; try++ {
-		grant, err = s.attempt(ctx, ask, &wrote)
+		grant, err = s.attempt(ctx, ask, s.anyPart(digits), &wrote)
 		switch {
 		case !errors.Is(err, errAgain): // also err == nil
 			return grant, err
+		case errors.Is(err, errPart):
+			digits++
 		case errors.Is(err, errHeld):
 			try = 0 // the holder may renew for ever; the wait ends with ctx
 		case errors.Is(err, errMade):
@@ -168,8 +171,8 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err err
 	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, err)
 }
 
-func (s *Slots) attempt(ctx context.Context, ask Ask, wrote *store.Revision) (firn.Grant, error) {
-	pool, checked, err := s.join(ctx, wrote)
+func (s *Slots) attempt(ctx context.Context, ask Ask, of part, wrote *store.Revision) (firn.Grant, error) {
+	pool, checked, err := s.join(ctx, of, wrote)
 	if err != nil {
 		return firn.Grant{}, err
 	}
@@ -188,11 +191,12 @@ func (s *Slots) attempt(ctx context.Context, ask Ask, wrote *store.Revision) (fi
 	return s.claim(ctx, pool, slot, ask)
 }
 
-// errAgain: read the pool again and retry, at once after errMade and errHeld.
+// errAgain: read the pool again and retry, at once after errMade, errHeld and errPart.
 var (
 	errAgain = fmt.Errorf("%w: others were quicker", store.ErrConflict)
 	errHeld  = fmt.Errorf("its fence was waited for: %w", errAgain)
 	errMade  = fmt.Errorf("the pool was made: %w", errAgain)
+	errPart  = fmt.Errorf("no slot of the part that was read can be claimed: %w", errAgain)
 	// errSlow: the store answered, but later than holders wait.
 	errSlow = fmt.Errorf("%w: it answers too slowly for holders to look", store.ErrUnavailable)
 )

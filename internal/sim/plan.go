@@ -59,9 +59,10 @@ type plan struct {
 	aims  []aim
 	never [kinds]bool // kinds that must not strike beside others that do
 
-	spares bool   // processes without a store have spares
-	stride int64  // of segments
-	again  uint64 // added to the seed of the draws during the play
+	crowded bool   // a pool so large that newcomers read parts of it, with all processes in two of these
+	spares  bool   // processes without a store have spares
+	stride  int64  // of segments
+	again   uint64 // added to the seed of the draws during the play
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -79,6 +80,38 @@ var smallLayouts = []string{"41/0/0/3,unit=1s", "41/0/0/3,unit=100ms", "41/0/1/3
 
 // roomyLayouts have several workers for each of two processes.
 var roomyLayouts = []string{"41/0/2/4,unit=1s", "41/0/3/5,unit=1s", "41/0/2/3,unit=100ms", "41/0/3/4,unit=1ms", "39/0/2/3,unit=10ms,order=sequence-worker"}
+
+// largeLayouts have so many workers that newcomers read parts of a pool.
+var largeLayouts = []string{"41/0/11/3,unit=1s", "41/1/11/3,unit=100ms", "41/0/11/4,unit=10ms", "50/0/11/2,unit=100us"}
+
+// crowd is how many workers the processes of a large pool mostly use. Half of them are crowdApart from the
+// others: in another part of the pool.
+const (
+	crowd      = 16
+	crowdApart = 1000
+)
+
+// crowds makes a third of the pools large.
+func (p *plan) crowds(seed uint64) {
+	r := stream(seed, streamCrowd)
+	if p.process != "firn" || p.strict > 0 || p.source != "" || r.IntN(3) > 0 {
+		return
+	}
+	p.crowded = true
+	p.layout = layoutOf(pick(r, largeLayouts...))
+	p.machines = max(p.machines, 4+r.IntN(6)) // a part must show three holders
+	if p.ahead > 0 {
+		p.ahead = int64(p.tolerance / p.layout.Unit())
+	}
+}
+
+// workers is how many workers of a datacenter are used.
+func (p *plan) workers() int64 {
+	if p.crowded {
+		return crowd
+	}
+	return p.layout.MaxWorker() + 1
+}
 
 func layoutOf(text string) firn.Layout {
 	l, err := firn.ParseLayout(text)
@@ -110,6 +143,7 @@ func draw(o Options) plan {
 	for _, c := range o.Changes {
 		p.change(stream(c, streamChange), &row, c)
 	}
+	p.crowds(o.Seed)
 	if o.Rival {
 		p.process = "rival"
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -128,7 +127,14 @@ type firnProcess struct {
 	look   time.Duration // of its lease, not of its pool
 }
 
-func (f *firnProcess) random() *rand.Rand { return f.m.w.library }
+// random is the library's source of random numbers. In a large pool they are few, so that processes meet.
+func (m *machine) random() uint64 {
+	n := m.w.library.Uint64()
+	if m.w.plan.crowded {
+		return n%2*crowdApart + n/2%(crowd/2)
+	}
+	return n
+}
 
 // settings draws the program's configuration.
 func (f *firnProcess) settings(l *life) lease.Config {
@@ -140,7 +146,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	}
 	f.look = p.look
 	g := &c.Generator
-	g.Layout, g.Time, g.Random = p.layout, f.m, f.random().Uint64
+	g.Layout, g.Time, g.Random = p.layout, f.m, f.m.random
 	g.Datacenter = r.Int64N(p.layout.MaxDatacenter() + 1)
 	l.datacenter = g.Datacenter
 	g.Start = pick(r, firn.StartCarry, firn.StartCarry, firn.StartZero, firn.StartRandom)
@@ -197,7 +203,7 @@ func (f *firnProcess) settings(l *life) lease.Config {
 		f.pinned = &worker // no other process gets this number
 	}
 	if f.pinned != nil && r.IntN(2) == 0 && !w.quiet {
-		for n := range p.layout.MaxWorker() + 1 { // others take these too
+		for n := range p.workers() { // others take these too
 			if n != *f.pinned && r.IntN(2) == 0 {
 				c.Spares = append(c.Spares, n)
 			}
@@ -302,11 +308,11 @@ func (f *firnProcess) live(l *life, kept *lease.Lease) {
 	if w.choices.IntN(4) == 0 {
 		var err error
 		buffer, err = prefetch.New(prefetch.Config[firn.ID]{
-			Source: kept, Size: 1 + w.choices.IntN(12), Refill: -1, Time: f.m, Random: f.random().Uint64,
+			Source: kept, Size: 1 + w.choices.IntN(12), Refill: -1, Time: f.m, Random: f.m.random,
 		})
 		if err != nil { // the buffer refuses a refill of -1
 			buffer, err = prefetch.New(prefetch.Config[firn.ID]{
-				Source: kept, Size: 8, MaxAge: pick(w.choices, 0, time.Minute), Time: f.m, Random: f.random().Uint64,
+				Source: kept, Size: 8, MaxAge: pick(w.choices, 0, time.Minute), Time: f.m, Random: f.m.random,
 			})
 		}
 		if err != nil {
@@ -539,10 +545,10 @@ func (m *machine) takeAll() {
 		defer func() { done = true }()
 		for datacenter := range p.layout.MaxDatacenter() + 1 {
 			l.datacenter = datacenter
-			for range p.layout.MaxWorker() + 1 {
+			for range p.workers() {
 				c := lease.Config{
 					Store: m.client(), Pool: pool, Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Host: newcomer, PID: 1,
-					Generator: firn.Config{Layout: p.layout, Datacenter: datacenter, Time: m, Random: w.library.Uint64},
+					Generator: firn.Config{Layout: p.layout, Datacenter: datacenter, Time: m, Random: m.random},
 				}
 				slots, err := lease.NewSlots(c)
 				if err != nil {

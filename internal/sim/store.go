@@ -253,7 +253,7 @@ func (s *register) evict(r *rand.Rand) {
 // operator takes a slot away, as firn workers release does.
 func (s *register) operator(r *rand.Rand) {
 	layout := s.w.plan.layout
-	worker := r.Int64N(layout.MaxWorker() + 1)
+	worker := r.Int64N(s.w.plan.workers())
 	datacenter := r.Int64N(layout.MaxDatacenter() + 1)
 	_, err := lease.Reclaim(context.Background(), direct{s}, pool, datacenter, worker, time.Time{})
 	s.w.trace.say(nil, "an operator takes back worker %d: %v", worker, err)

@@ -50,6 +50,7 @@ const (
 	streamCorpus
 	streamLag
 	streamTears
+	streamCrowd
 )
 
 func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }

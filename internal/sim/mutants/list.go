@@ -116,7 +116,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "slots are claimed before their fence has passed", regime: sim.Durable,
-		edits: []edit{{"lease/pool.go", "if r.idle(s, now) {", "if true {"}},
+		edits: []edit{{"lease/pool.go", "if r.idle(s, ask.Now) && (", "if (s.Fence >= 0) && ("}},
 	},
 	{
 		name: "the wrong-clock guard is gone", regime: sim.Durable,
@@ -282,6 +282,10 @@ var mutants = []mutant{
 		edits: []edit{
 			{"lease/pool.go", "next.Settled, next.Open = unreleased, false\n", "next.Settled, wait = unreleased, time.Duration(p.Grace)\n"},
 		},
+	},
+	{
+		name: "a part of a pool without holders says nothing against its store", regime: sim.Reasserted, slow: true,
+		edits: []edit{{"lease/part.go", "held >= fewHeld", "held >= 0"}},
 	},
 	{
 		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
