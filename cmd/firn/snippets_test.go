@@ -142,6 +142,9 @@ func (r *reader) types(s snippet) string {
 		text = m[2]
 	}
 	program, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	if strings.Contains(program, "=") {
+		program = "sh" // the line sets a variable
+	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), clientTimeout)
 	defer cancel()
 	found := exec.CommandContext(ctx, "sh", "-c", "command -v "+program)

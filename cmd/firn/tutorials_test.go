@@ -130,7 +130,8 @@ func TestTheTutorialForServers(t *testing.T) {
 	r.serve(blocks[0].text)
 	newIDs(t, blocks[1], r.types(blocks[1]), 4, map[string]bool{})
 
-	certificate(t, filepath.Join(r.folder, "cert.pem"), filepath.Join(r.folder, "key.pem"))
+	making, _, _ := strings.Cut(snippets(t, "docs/security.md", "## TLS")[1].text, "curl ") // server.md points there
+	r.types(snippet{"docs/security.md", "sh", making})
 	m := regexp.MustCompile(`(?s)(firn_\S+).*sha256: "(\w{64})"`).FindStringSubmatch(r.types(blocks[4]))
 	if m == nil {
 		t.Fatal("firn token printed no secret")
