@@ -143,10 +143,10 @@ func draw(o Options) plan {
 	for _, c := range o.Changes {
 		p.change(stream(c, streamChange), &row, c)
 	}
-	p.crowds(o.Seed)
 	if o.Rival {
 		p.process = "rival"
 	}
+	p.crowds(o.Seed)
 	if p.process == "alone" { // each process has a number
 		p.machines = min(p.machines, int(p.layout.MaxWorker()+1))
 	}
