@@ -102,6 +102,31 @@ func TestOneHostileAddressTakesNothingFromOthers(t *testing.T) {
 	}
 }
 
+// With few descriptors, the connections above the limit of two listeners leave enough of them to accept a probe.
+func TestConnectionsToAllListenersLeaveDescriptorsForProbes(t *testing.T) {
+	for _, descriptors := range []int{32, 64, 100} {
+		t.Run(fmt.Sprint(descriptors), func(t *testing.T) {
+			v := start(t, declared, fmt.Sprintf("ulimit -n %d;", descriptors))
+			for range 200 {
+				for _, to := range []string{v.grpc, v.resp, v.http} {
+					c, err := v.connect(hostileAddress, to)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer c.Close()
+				}
+			}
+			for range 5 {
+				for _, address := range []string{otherAddress, hostileAddress} {
+					if err := v.probe(address, "/livez"); err != nil {
+						t.Errorf("from %s: %v", address, err)
+					}
+				}
+			}
+		})
+	}
+}
+
 func sum(failures map[string]int) (n int) {
 	for _, times := range failures {
 		n += times

@@ -31,8 +31,6 @@ const (
 	// inBuffer and outBuffer are how many bytes of a connection wait in the kernel for the server and for the client. Linux
 	// doubles them for its own data. With less than two segments of the loopback interface, answers would wait for delayed acknowledgements.
 	inBuffer, outBuffer = 128 << 10, 128 << 10
-	// spares is how many connections above the limit are served, one request each, and only for probes.
-	spares = 32
 )
 
 // A connectionLimit gives each client its share of a listener's connections. Where there is none left for a new one, it
@@ -60,7 +58,7 @@ type connectionLimit struct {
 	open     int
 	clients  map[*share.Client]*connections
 	largest  *connections // about: the client with most connections
-	spares   [spares]*countedConn
+	spares   []*countedConn
 	newSpare int
 
 	stopped atomic.Bool
@@ -368,6 +366,7 @@ func (s *Server) bound(listener net.Listener, name string, of share.Resource, re
 	l := &connectionLimit{
 		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of != share.RedisConnections, encrypted: s.certificates != nil,
 		log: s.log, refused: s.metrics.refused.WithLabelValues(name), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
+		spares: make([]*countedConn, spares(descriptors())),
 	}
 	if of == share.HTTPConnections {
 		l.patience = s.timeouts.header

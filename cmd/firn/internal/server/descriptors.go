@@ -15,8 +15,19 @@ func (s *Server) sharesOf(cfg settings.Config) share.Limits {
 }
 
 // reserve is how many descriptors the server keeps for everything except its clients: the store, files, and spare
-// connections. Of few descriptors it keeps half.
+// connections. Of few descriptors it keeps half: reserved.
 const reserve = 128
+
+func reserved(descriptors int) int { return min(reserve, descriptors/2) }
+
+// spares returns how many connections above its limit a listener serves, one request each, and only for probes. Two
+// listeners have them, HTTP and gRPC, and together take half of the reserve.
+func spares(descriptors int) int {
+	if descriptors == 0 {
+		return reserve / 4
+	}
+	return max(1, reserved(descriptors)/4)
+}
 
 // listeners returns how many listeners share the descriptors.
 func (s *Server) listeners() int {
@@ -31,7 +42,7 @@ func affordable(descriptors, listeners int) int {
 	if descriptors == 0 {
 		return 1 << 30
 	}
-	return max(1, (descriptors-min(reserve, descriptors/2))/listeners)
+	return max(1, (descriptors-reserved(descriptors))/listeners)
 }
 
 // examineDescriptors reports that the process cannot have as many connections as are configured. They are fewer then, so that the
