@@ -51,9 +51,20 @@ func init() {
 		d.Cleanup(func() { _ = taken.Close() }) // it accepted nothing
 		d.finds("doubtful", "listen", "a program listens on "+taken.Addr().String()+" already", with("listen: {http: "+taken.Addr().String()+"}")...)
 		d.finds("bad", "listen", "no server can listen there", with("listen: {http: '192.0.2.1:7070'}")...)
+		d.must(taken.Close())
+		free, port := taken.Addr().String(), fmt.Sprintf(":%d", taken.Addr().(*net.TCPAddr).Port)
+		for _, listen := range []string{
+			"http: '" + free + "', resp: '" + free + "'",
+			"http: '0.0.0.0" + port + "', resp: 'localhost" + port + "'",
+			"http: 'localhost" + port + "', grpc: '" + port + "'",
+			"grpc: '" + free + "', resp: '" + free + "'",
+			"http: '127.0.0.1:7071', grpc: off",
+		} {
+			d.finds("bad", "listen", "the server cannot listen on", with("listen: {"+listen+"}")...)
+		}
+		d.finds("doubtful", "listen", "give one of them another port: gRPC is only served on the address of HTTP", with("listen: {http: '127.0.0.1:7072'}")...)
 		d.finds("doubtful", "connections", "raise ulimit -n", with("limits: {connections: 1000000}")...)
 		d.refuses("a port is at most 65535", with("listen: {http: '127.0.0.1:99999'}")...)
-		d.refuses("give one of them another port", with("listen: {http: '127.0.0.1:7070', resp: '127.0.0.1:7070'}")...)
 		itself := d.file("namespaces: {}")
 		d.must(appendTo(itself, "audit: {file: "+itself+"}\n"))
 		d.refuses("the audit log would be written into the configuration", "--store", url, "--config", itself)

@@ -152,12 +152,24 @@ func showReport(out io.Writer, p palette, r doctorReport) error {
 
 // examineListeners listens on the addresses of a configuration for a moment.
 func examineListeners(ctx context.Context, on settings.Listen) (found []store.Finding) {
+	var own []string
 	for _, at := range []string{cmp.Or(on.HTTP, defaultHTTP), cmp.Or(on.RESP, defaultRESP), cmp.Or(on.GRPC, defaultGRPC)} {
 		if at == settings.Off {
 			continue
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
+		other := anotherOf(own, at)
+		own = append(own, at)
 		switch {
+		case errors.Is(err, syscall.EADDRINUSE) && other != "":
+			f := store.Finding{
+				Subject: "listen", Verdict: store.Bad, Says: fmt.Sprintf("the server cannot listen on %s: it listens on %s already", at, other),
+				Advice: separatePorts,
+			}
+			if at == defaultGRPC && on.GRPC == "" {
+				f.Verdict, f.Advice = store.Doubtful, f.Advice+": gRPC is only served on the address of HTTP, where it is slower"
+			}
+			found = append(found, f)
 		case errors.Is(err, syscall.EADDRINUSE):
 			found = append(found, store.Finding{
 				Subject: "listen", Verdict: store.Doubtful, Says: "a program listens on " + at + " already",
@@ -169,7 +181,7 @@ func examineListeners(ctx context.Context, on settings.Listen) (found []store.Fi
 				Advice: "give an address of this machine, a port that you may use, or :PORT for all interfaces",
 			})
 		default:
-			_ = l.Close() // it was only tried
+			defer func() { _ = l.Close() }() // it was only tried
 		}
 	}
 	return found

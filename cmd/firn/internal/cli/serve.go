@@ -285,16 +285,41 @@ func pickAddress(flags *pflag.FlagSet, name, flag, file string) (address, error)
 	return address{flag, from, name == "grpc" && !flags.Changed(name)}, nil
 }
 
+// separatePorts is the advice for two addresses that are one.
+const separatePorts = "give one of them another port"
+
+// anotherOf returns which of a server's addresses prevents that it also listens on the one at; empty if none does.
+func anotherOf(addresses []string, at string) string {
+	wanted, err := net.ResolveTCPAddr("tcp", at)
+	if err != nil {
+		return ""
+	}
+	all := func(a *net.TCPAddr) bool { return len(a.IP) == 0 || a.IP.IsUnspecified() }
+	for _, text := range addresses {
+		a, err := net.ResolveTCPAddr("tcp", text)
+		if err == nil && a.Port == wanted.Port && (all(a) || all(wanted) || a.IP.Equal(wanted.IP)) {
+			return text
+		}
+	}
+	return ""
+}
+
 // listen opens the listeners.
 func listen(ctx context.Context, log *slog.Logger, onHTTP, onRESP, onGRPC address) (on server.Listeners, err error) {
+	var own []string
 	take := func(a address) net.Listener {
 		if err != nil || a.text == settings.Off {
 			return nil
 		}
 		l, failed := (&net.ListenConfig{}).Listen(ctx, "tcp", a.text)
+		other := anotherOf(own, a.text)
+		own = append(own, a.text)
 		switch {
+		case errors.Is(failed, syscall.EADDRINUSE) && !a.optional && other != "":
+			err = fmt.Errorf("listen on %s (%s): the server listens on %s already: %s", a.text, a.from, other, separatePorts)
+			return nil
 		case errors.Is(failed, syscall.EADDRINUSE) && a.optional:
-			log.Warn("another program listens on the default address of gRPC: gRPC is only served on the address of HTTP, where it is slower",
+			log.Warn("the default address of gRPC is in use: gRPC is only served on the address of HTTP, where it is slower",
 				"address", a.text, "advice", "give another address with "+a.from+", or off")
 			return nil
 		case errors.Is(failed, syscall.EADDRINUSE):

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -65,5 +66,13 @@ func TestAPortInUseSaysWhatToDo(t *testing.T) {
 	want := "listen on " + taken.Addr().String() + " (--resp): "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "end the program that listens there, or give another address") {
 		t.Errorf("%v, want %s…", err, want)
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all := fmt.Sprintf(":%d", taken.Addr().(*net.TCPAddr).Port)
+	_, err = listen(t.Context(), slog.New(slog.DiscardHandler), address{text: all, from: "--http"}, address{text: taken.Addr().String(), from: "--resp"}, address{text: settings.Off})
+	if want += "the server listens on " + all + " already: give one of them another port"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/goccy/go-yaml"
@@ -116,9 +115,6 @@ func Parse(path string, source []byte) (Config, error) {
 		if other, err := os.Stat(path); err == nil && os.SameFile(one, other) {
 			report(errors.New("the audit log would be written into the configuration: name another file"), "audit", "file")
 		}
-	}
-	if at := cfg.Listen.HTTP; at != "" && at == cfg.Listen.RESP && !strings.HasSuffix(at, ":0") {
-		report(fmt.Errorf("listen.http has the address %s too: give one of them another port", at), "listen", "resp")
 	}
 	pools := poolmates{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
