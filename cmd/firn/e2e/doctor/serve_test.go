@@ -46,6 +46,8 @@ func init() {
 		began := time.Now().Add(-firn.DefaultLayout().End().Sub(firn.DefaultLayout().Epoch()) + time.Hour).UTC()
 		d.finds("doubtful", "layout", "runs out of time on", with(fmt.Sprintf("namespaces: {a: {pool: old, layout: firn, epoch: %q}}", began.Format(time.RFC3339)))...)
 
+		d.finds("doubtful", "pool", "v1: ids carry times ahead of the clock until it has caught up, from 2035-01-01T00:00:00Z", with("namespaces: {a: {clock: virtual, clock_from: 2035-01-01, pool: v1}}")...)
+
 		taken, err := net.Listen("tcp", "127.0.0.1:0")
 		d.must(err)
 		d.Cleanup(func() { _ = taken.Close() }) // it accepted nothing

@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -102,7 +103,7 @@ complete and check it.`,
 					joined.Namespaces = maps.Clone(cfg.Namespaces)
 					maps.DeleteFunc(joined.Namespaces, func(_ string, n settings.Namespace) bool { return n.Generated() && n.PoolName() != flags.pool })
 				}
-				findings = slices.Concat(findings, issuing.Examine(ctx, s, joined), files,
+				findings = slices.Concat(findings, issuing.Examine(ctx, s, joined), timesAhead(joined, time.Now()), files,
 					examineListeners(ctx, cfg.Listen), server.Examine(cfg, cfg.Listen.HTTP, cfg.Listen.RESP, cfg.Listen.GRPC))
 			}
 			return showFindings(cmd.OutOrStdout(), paletteOf(cmd), flags.store, findings, asJSON)
@@ -183,6 +184,26 @@ func examineListeners(ctx context.Context, on settings.Listen) (found []store.Fi
 		default:
 			defer func() { _ = l.Close() }() // it was only tried
 		}
+	}
+	return found
+}
+
+// timesAhead reports the pools whose ids begin ahead of the clock. A server warns of it when it has joined the pool.
+func timesAhead(cfg settings.Config, now time.Time) (found []store.Finding) {
+	from := map[string]time.Time{}
+	for _, n := range cfg.Namespaces {
+		if !n.Generated() {
+			continue
+		}
+		if c, err := n.Lease(); err == nil && c.Generator.From.Sub(now) > time.Second {
+			from[c.Pool] = c.Generator.From
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(from)) {
+		found = append(found, store.Finding{
+			Subject: "pool", Verdict: store.Doubtful, Says: fmt.Sprintf("%s: ids carry times ahead of the clock until it has caught up, from %s", pool, from[pool].UTC().Format(time.RFC3339)),
+			Advice: "this is right if they continue ids that have such times; otherwise correct clock_from",
+		})
 	}
 	return found
 }
