@@ -23,8 +23,11 @@ func withoutMisread(given any, as reflect.Type, s Setting, keys []string, report
 	}
 	entries, isMap := given.(map[string]any)
 	items, isList := given.([]any)
-	switch {
+	switch n := max(len(entries), len(items)); {
 	case given == nil:
+		return nil
+	case n > maxEntries:
+		report(firn.NewRangeError("number of entries", int64(n), 0, maxEntries, "divide them among several servers"), keys...)
 		return nil
 	case isMap && as.Kind() == reflect.Struct:
 		of := declared(as)

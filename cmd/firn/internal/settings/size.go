@@ -16,6 +16,8 @@ const (
 	maxFile = 1 << 20
 	// maxValues bounds the values with those that aliases repeat: nine lines of nine aliases each are 9^9 values.
 	maxValues = 200_000
+	// maxEntries bounds the namespaces, the tokens, and each list: the library needs about half a millisecond for each.
+	maxEntries = 10_000
 	// maxDepth bounds nested values: the YAML library recurses.
 	maxDepth = 100
 )

@@ -18,15 +18,20 @@ func TestAConfigurationCannotTakeTheMemory(t *testing.T) {
 	for i := 1; i < 10; i++ {
 		fmt.Fprintf(&bomb, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), ", "))
 	}
-	var keys strings.Builder
-	for i := range 1000 {
-		fmt.Fprintf(&keys, "x%d: 1, ", i)
+	keys := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "x%d: 1, ", i)
+		}
+		return b.String()
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"aliases of aliases":        {bomb.String() + "namespaces: {orders: {}}\n", "more than 200000 values"},
 		"aliases of a long list":    {"a: &a [" + strings.Repeat("x, ", 1000) + "x]\nb: [" + strings.Repeat("*a, ", 1000) + "*a]\n", "more than 200000 values"},
-		"merged keys":               {"a: &a {" + keys.String() + "y: 1}\nb: [" + strings.Repeat("{<<: *a}, ", 1000) + "{}]\n", "more than 200000 values"},
+		"merged keys":               {"a: &a {" + keys(1000) + "y: 1}\nb: [" + strings.Repeat("{<<: *a}, ", 1000) + "{}]\n", "more than 200000 values"},
 		"a large file":              {"namespaces: {orders: {}}\n#" + strings.Repeat("x", 1<<20), "is out of range: 0 to 1048576"},
+		"namespaces on one line":    {"namespaces: {" + keys(10_001) + "}\n", "line 1: namespaces: number of entries 10001 is out of range: 0 to 10000"},
+		"a list":                    {"anonymous: [" + strings.Repeat("x, ", 10_001) + "]\n", "line 1: anonymous: number of entries 10001 is out of range: 0 to 10000"},
 		"brackets":                  {"namespaces: " + strings.Repeat("[", 500_000), "opening brackets"},
 		"nested lists":              {"namespaces:\n" + strings.Repeat("- ", 5000) + "x\n", "line 2 has more than 200 of the marks"},
 		"lists of lists":            {"namespaces:\n" + strings.Repeat("- ", 150) + "x\n", "nested more than 100 deep"},
