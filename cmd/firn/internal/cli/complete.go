@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/lease"
@@ -49,11 +50,14 @@ func completionOf(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "layout":
 		return words(presetNames()...)
 	case "format":
-		also := "readable"
-		if cmd.Name() == "verify" {
-			also = "binary"
+		also := []string{"readable"}
+		switch cmd.Name() {
+		case "verify":
+			also = []string{"binary"}
+		case "decode":
+			also = append(also, decode.Foreign()...)
 		}
-		return words(append(strings.Split(encodingHelp, ", "), also)...)
+		return words(append(strings.Split(encodingHelp, ", "), also...)...)
 	case "color":
 		return words(colourModes...)
 	case "log":

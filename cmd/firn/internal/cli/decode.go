@@ -134,7 +134,7 @@ lists the presets that give a plausible one.`,
 	cmd.Flags().StringVar(&flags.set.Prefix, "prefix", "", "prefix of the serials")
 	addSettings(cmd.Flags(), &flags.set, settings.Group(settings.Serial{}, settings.Dated{}))
 	forKinds(cmd.Flags(), aboutDecode)
-	cmd.Flags().StringVar(&format, "format", "", "encoding of the ids (default: detected)")
+	cmd.Flags().StringVar(&format, "format", "", "encoding of the ids: "+encodingHelp+", readable, "+strings.Join(decode.Foreign(), ", ")+" (default: detected)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }

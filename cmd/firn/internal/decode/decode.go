@@ -43,7 +43,7 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		return ID(id, encoding, layout)
 	}
 	if encoding != "" {
-		f, err := ParseFormat(encoding)
+		f, err := parseRead(encoding)
 		switch {
 		case err != nil:
 			return Result{}, err

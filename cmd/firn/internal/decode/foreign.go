@@ -3,6 +3,8 @@ package decode
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/firn-id/firn"
@@ -21,6 +23,9 @@ var foreigns = map[string]func(text string) (firn.ID, error){
 		return firn.ParseID(string(decimal))
 	},
 }
+
+// Foreign returns the names of the encodings that are only read.
+func Foreign() []string { return slices.Sorted(maps.Keys(foreigns)) }
 
 // inDigits returns the function that parses a number in these digits.
 func inDigits(name, digits string) func(text string) (firn.ID, error) {

@@ -21,7 +21,7 @@ func Number(text, format string) (firn.ID, error) {
 	}
 	e := firn.Decimal
 	if format != "" {
-		f, err := ParseFormat(format)
+		f, err := parseRead(format)
 		switch {
 		case err != nil:
 			return 0, err

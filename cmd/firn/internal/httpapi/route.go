@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
@@ -92,7 +93,7 @@ var (
 		Name: "decode", Path: "/v1/decode/{id}", Methods: readMethods,
 		Says: "Decodes an id: as the namespace that issued it, or without a namespace by its form.",
 		Query: []Parameter{
-			{Name: "format", Help: "the encoding of a number, as of the request for ids; it is detected otherwise", Form: text},
+			{Name: "format", Help: "the encoding of a number, as of the request for ids, or " + strings.Join(decode.Foreign(), ", ") + "; it is detected otherwise", Form: text},
 			{Name: "namespace", Help: "the namespace that issued it", Form: text},
 			{Name: "layout", Help: "a preset or bits, such as 41/0/10/12; not with namespace", Form: text},
 			{Name: "unit", Help: "the length of a tick, such as 1ms; not with namespace", Form: text},
