@@ -76,7 +76,7 @@ var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_
 // mysqlFacts list by name the inputs of an examination: settings, counts, the account's grants for the
 // table, its database or everything, and the engine.
 var mysqlFacts = []string{
-	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'sync_binlog',
+	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'innodb_doublewrite', 'sync_binlog',
 		'log_bin', 'read_only', 'tx_read_only', 'transaction_read_only', 'version', 'rpl_semi_sync_slave_enabled', 'wsrep_provider_options', 'wsrep_start_position', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
 		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
 	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_status', 'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status',
@@ -121,6 +121,8 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	switch method := is["innodb_flush_method"]; {
 	case slices.Contains(unsynced, strings.ToLower(method)):
 		e.durable, e.settings, e.advice = false, "innodb_flush_method "+method, "leave innodb_flush_method as it is by default: by that one data files are not synced, and a loss of power brings older pages back"
+	case slices.Contains(torn, is["innodb_doublewrite"]):
+		e.durable, e.settings, e.advice = false, "innodb_doublewrite "+is["innodb_doublewrite"], "set innodb_doublewrite ON: otherwise the server does not start again after a loss of power in the middle of a page"
 	case is["innodb_redo_log_enabled"] == "OFF": // MySQL only
 		e.durable, e.settings, e.advice = false, "the redo log is disabled", "ALTER INSTANCE ENABLE INNODB REDO_LOG"
 	case is["log_bin"] == "ON" && is["rpl_status"] == "IDLE_SLAVE": // MariaDB only
@@ -134,6 +136,10 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 // unsynced are the values of innodb_flush_method by which data files are not synced. A checkpoint then discards the
 // redo of pages that are only in the disk's cache.
 var unsynced = []string{"nosync", "littlesync", "o_direct_no_fsync"}
+
+// torn are the values of innodb_doublewrite by which a page that is half written cannot be mended, as without
+// full_page_writes in PostgreSQL. The second is MySQL's.
+var torn = []string{"OFF", "DETECT_ONLY"}
 
 // undoes reports whether a MariaDB that acknowledges as a replica takes that role when it starts,
 // and undoes transactions that no replica is known to have: since 10.6, until the setting

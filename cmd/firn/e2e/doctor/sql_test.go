@@ -63,6 +63,7 @@ func init() {
 			args  []string
 			words string
 		}{
+			{[]string{"--skip-innodb-doublewrite"}, "innodb_doublewrite OFF: a crash forgets"},
 			{[]string{"--innodb-flush-method=nosync"}, "leave innodb_flush_method as it is"},
 			{[]string{"--log-bin", "--server-id=1", "--sync-binlog=1", "--init-rpl-role=SLAVE"}, "start the primary with init_rpl_role MASTER"},
 		} {
