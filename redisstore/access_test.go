@@ -130,7 +130,6 @@ func TestEachMissingPermissionIsNamed(t *testing.T) {
 			expect(t, missing, err, store.ErrRefused, "the user needs: ", missing)
 		case err != nil:
 			t.Errorf("%s is for firn doctor alone: %v", missing, err)
-		case missing == "+config|get": // "unknown"
 		case !slices.ContainsFunc(findings, func(f store.Finding) bool { return f.Verdict == store.Doubtful && strings.Contains(f.Advice, missing) }):
 			t.Errorf("without %s: %s", missing, all(findings))
 		}

@@ -222,7 +222,7 @@ func TestExamine(t *testing.T) {
 		{"one without persistence", []string{"--appendonly", "no"}, map[string]store.Verdict{"persistence": store.Bad}, "a restart with a changed file would begin empty"},
 		{"one with snapshots", []string{"--appendonly", "no", "--save", "60 1000"}, map[string]store.Verdict{"persistence": store.Bad}, "60 1000"},
 		{"one that evicts only keys with an expiry", []string{"--maxmemory-policy", "volatile-lru"}, map[string]store.Verdict{"eviction": store.Good}, "never evicted"},
-		{"one without CONFIG", []string{"--rename-command", "CONFIG", ""}, map[string]store.Verdict{"persistence": store.Doubtful, "eviction": store.Good}, "appendfsync unknown"},
+		{"one without CONFIG", []string{"--rename-command", "CONFIG", ""}, map[string]store.Verdict{"persistence": store.Doubtful, "eviction": store.Good}, "power loses the last moments is unknown"},
 	} {
 		s := open(t, "redis://"+servers.Redis(t, test.args...).Addr())
 		findings, err := s.Examine(ctx)
@@ -250,7 +250,7 @@ func TestSettingsThatTheNextStartMayLackAreNamed(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]bool{"": true, "/etc/redis.conf": false} {
 		info := map[string]string{"aof_enabled": "1", "aof_last_bgrewrite_status": "ok", "config_file": file}
-		f := redisstore.Persists(info, func(string) string { return "always" })
+		f := redisstore.Persists(info, map[string]string{"appendfsync": "always"}, nil)
 		if f.Verdict != store.Good || contains(f.Says, "its next start must have both on its command line") != want {
 			t.Errorf("with the file %q: %v: %v", file, f.Verdict, f)
 		}

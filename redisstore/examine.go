@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -22,12 +23,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		setting := func(name string) string { // the account may lack the privilege for CONFIG
-			if value, ok := node.ConfigGet(ctx, name).Val()[name]; ok {
-				return value
-			}
-			return "unknown"
-		}
+		set, hidden := settings(ctx, node)
 		expiry := node.TTL(ctx, s.cfg.Key)
 		servers, err := serversBehind(ctx, node)
 		if err != nil {
@@ -36,26 +32,43 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		asked := answers{another: s.askNamed(ctx, node), more: s.knowMore(ctx, node, s.wanted(max(there.Recorded, there.Online)))}
 		asked.watched, asked.blind = s.watched(ctx, node)
 		there.CaughtUp, asked.behind = s.caughtUp(ctx, there)
-		return []store.Finding{persists(info, setting), s.evicts(info, expiry), s.replicates(info, there, servers, asked, setting)}, nil
+		return []store.Finding{persists(info, set, hidden), s.evicts(info, expiry), s.replicates(info, there, servers, asked, set, hidden)}, nil
 	})
 }
 
-func persists(info map[string]string, setting func(string) string) store.Finding {
-	sync := setting("appendfsync")
+// settings reads the settings that an examination needs. Those of newer versions may be missing. Hidden is the error of a
+// server that does not show them, such as to an account without the privilege for CONFIG: then they are all unknown.
+func settings(ctx context.Context, node *redis.Client) (set map[string]string, hidden error) {
+	set = map[string]string{}
+	for _, name := range []string{"save", "appendfsync", "no-appendfsync-on-rewrite", "replica-ignore-maxmemory", "replica-read-only", "cluster-allow-replica-migration"} {
+		value, err := node.ConfigGet(ctx, name).Result()
+		if err != nil {
+			return map[string]string{"save": "unknown"}, err
+		}
+		maps.Copy(set, value)
+	}
+	return set, nil
+}
+
+const unhide = "grant the user +config|get; a server without CONFIG shows its settings elsewhere"
+
+func persists(info, set map[string]string, hidden error) store.Finding {
+	sync := set["appendfsync"]
 	rewrites := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"
 	forgetful := ""
 	if file, shown := info["config_file"]; shown && file == "" {
 		forgetful = "; it has no configuration file, so its next start must have both on its command line, or it ignores what it wrote"
 	}
 	return backend.Judge("persistence").
-		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers acquired since the last snapshot", setting("save")),
+		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers acquired since the last snapshot", set["save"]),
 			// A restart with that setting would lose everything: it loads no snapshot if that file is missing.
 			"CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool").
 		// INFO shows a rewrite next to a complete file in the same way.
 		When(rewrites, store.Doubtful, "appendonly yes, and its file is being rewritten, or the rewrite failed: until the first rewrite since it was turned on, or since the server was a replica, a crash falls back to an older file or to no data",
 			"wait until INFO says aof_rewrite_in_progress:0, or see its log").
+		When(hidden != nil, store.Doubtful, fmt.Sprintf("appendonly yes; whether a loss of power loses the last moments is unknown: %v", hidden), unhide).
 		When(sync != "always", store.Doubtful, "appendonly yes, appendfsync "+sync+": a loss of power loses the last moments", "set appendfsync always, or use a strict pool").
-		When(setting("no-appendfsync-on-rewrite") == "yes", store.Doubtful,
+		When(set["no-appendfsync-on-rewrite"] == "yes", store.Doubtful,
 			"appendonly yes, appendfsync always, no-appendfsync-on-rewrite yes: a loss of power loses what was written while a snapshot or the file was rewritten", "set no-appendfsync-on-rewrite no").
 		Else("appendonly yes, appendfsync always: nothing acknowledged is lost" + forgetful)
 }
@@ -101,7 +114,7 @@ type answers struct {
 }
 
 // replicates reports which writers wait for how many replicas, by the record and the URL.
-func (s *Store) replicates(info map[string]string, r Replicas, servers int, asked answers, setting func(string) string) store.Finding {
+func (s *Store) replicates(info map[string]string, r Replicas, servers int, asked answers, set map[string]string, hidden error) store.Finding {
 	const forgets = "a failover may lose the record of who holds a worker and which ids were issued, and ids repeat"
 	all := max(r.Recorded, r.Online)
 	need := s.wanted(all)
@@ -134,10 +147,11 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, aske
 		return j.Else("no replicas: no failover can lose writes")
 	}
 	return j.
-		When(setting("replica-ignore-maxmemory") == "no", store.Doubtful, counts+"; replica-ignore-maxmemory is no: a replica whose memory is full acknowledges what it drops, and once it is promoted, ids repeat",
+		When(hidden != nil, store.Doubtful, fmt.Sprintf("%s; whether replicas may drop what they acknowledged is unknown: %v", counts, hidden), unhide).
+		When(set["replica-ignore-maxmemory"] == "no", store.Doubtful, counts+"; replica-ignore-maxmemory is no: a replica whose memory is full acknowledges what it drops, and once it is promoted, ids repeat",
 			"set replica-ignore-maxmemory yes on all servers").
-		When(setting("replica-read-only") == "no", store.Doubtful, counts+"; replica-read-only is no: a program that writes to a replica may make it drop what it acknowledged", "set replica-read-only yes on all servers").
-		When(s.cluster != nil && setting("cluster-allow-replica-migration") == "yes", store.Doubtful,
+		When(set["replica-read-only"] == "no", store.Doubtful, counts+"; replica-read-only is no: a program that writes to a replica may make it drop what it acknowledged", "set replica-read-only yes on all servers").
+		When(s.cluster != nil && set["cluster-allow-replica-migration"] == "yes", store.Doubtful,
 			counts+"; the cluster may move a replica away, and then no write is confirmed, or move one here to replace a missing one: if the missing one is promoted later, "+forgets,
 			"set cluster-allow-replica-migration no on all its nodes").
 		Else(counts)

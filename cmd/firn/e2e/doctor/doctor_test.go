@@ -172,11 +172,11 @@ var sources = map[string][]string{
 	"../../internal/settings/examine.go":          {"Examine", "examineNames"},
 	"../../internal/storeurl/storeurl.go":         {"Examine"},
 	"../../internal/storeurl/filesystem_linux.go": {"", "examineFile", "onFileSystem"},
-	"../../../../redisstore/examine.go":           {"persists", "evicts", "replicates"},
+	"../../../../redisstore/examine.go":           {"", "persists", "evicts", "replicates"},
 	"../../../../store/sqlstore/examine.go":       {"findings", "finding"},
 	"../../../../store/sqlstore/mysql.go":         {"examineMySQL", "mysqlReplicas"},
 	"../../../../store/sqlstore/postgres.go":      {"examinePostgres"},
-	"../../../../etcdstore/examine.go":            {"Examine", "named"},
+	"../../../../etcdstore/examine.go":            {"", "Examine", "named"},
 	"../../../../zkstore/examine.go":              {"ensemble"},
 }
 

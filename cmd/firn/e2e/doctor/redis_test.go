@@ -65,7 +65,7 @@ func init() {
 			case "+time":
 				d.finds("bad", "clock", without, "--store", url)
 			case "+config|get":
-				d.finds("doubtful", "persistence", "appendfsync unknown", "--store", url)
+				d.finds("doubtful", "persistence", "grant the user +config|get", "--store", url)
 			case "+ttl":
 				d.finds("doubtful", "eviction", "grant the user +ttl", "--store", url)
 			case "+pubsub|numsub":
@@ -83,6 +83,8 @@ func init() {
 		d.finds("good", "replicas", "2 caught up", "--store", url)
 		d.finds("bad", "replicas", "leave out ?replicas", "--store", url+"?replicas=0")
 		d.finds("doubtful", "replicas", "if another replica is promoted, ", "--store", url+"?replicas=1")
+		d.do(at, "ACL", "SETUSER", "blind", "on", ">"+password, "~firn", "+@all", "-config")
+		d.finds("doubtful", "replicas", "grant the user +config|get", "--store", "redis://blind:"+password+"@"+primary.Addr())
 		for _, setting := range []string{"replica-ignore-maxmemory", "replica-read-only"} {
 			d.do(at, "CONFIG", "SET", setting, "no")
 			d.finds("doubtful", "replicas", "set "+setting+" yes on all servers", "--store", url)
