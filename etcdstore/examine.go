@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firn-id/firn/store"
@@ -29,6 +30,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	voters, revision := 0, int64(math.MaxInt64)
 	var silent, alarms, answer []string
+	led := false
 	var versions []store.Finding
 	for _, m := range members.Members {
 		if m.IsLearner {
@@ -40,7 +42,12 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 			silent = append(silent, m.Name)
 			continue
 		}
-		alarms = append(alarms, status.Errors...)
+		led = led || status.Leader != 0
+		for _, e := range status.Errors {
+			if e != rpctypes.ErrorDesc(rpctypes.ErrNoLeader) { // no alarm
+				alarms = append(alarms, e)
+			}
+		}
 		answer = append(answer, m.ClientURLs[0])
 		revision = min(revision, status.Header.Revision)
 		if forgets(status.Version) {
@@ -58,6 +65,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		backend.Judge("quorum").
 			When(clusters > 1, store.Bad, fmt.Sprintf("connections to its address lead to %d clusters: each is a separate store, and ids repeat", clusters), "name the members of one cluster").
 			When(differ, store.Bad, "its members have different data: each answers from its own, and ids repeat", "restore all members from one snapshot; etcdctl endpoint hashkv --cluster shows which differ").
+			When(healthy >= most && !led, store.Bad, says+leaderless, seeEachOther).
 			When(healthy < voters, verdict, says, fmt.Sprintf("start %s; the cluster works as long as %d answer", strings.Join(silent, ", "), most)).
 			When(voters == 1, store.Doubtful, says, "with three members one may fail; without this one, holders continue until their fences").
 			When(voters%2 == 0, store.Doubtful, says, fmt.Sprintf("%d members tolerate no more failures than %d", voters, voters-1)).
@@ -68,6 +76,11 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 			Else("no alarms"),
 	}, versions...), nil
 }
+
+const (
+	leaderless   = ", and none knows a leader"
+	seeEachOther = "most members of the cluster must be up and see each other: see etcdctl endpoint status --cluster"
+)
 
 // Diagnose is Examine for a URL that [Open] cannot open, as when the cluster has no quorum to log in. It asks the
 // servers without a user, which needs neither.
@@ -108,7 +121,7 @@ func (s *Store) named(ctx context.Context) store.Finding {
 	says := fmt.Sprintf("%d of the %d servers named answer", len(addresses)-len(silent), len(addresses))
 	return backend.Judge("quorum").
 		When(len(silent) > 0, store.Bad, says, "start "+strings.Join(silent, ", ")+": most members of the cluster must be up and see each other").
-		When(!led, store.Bad, says+", and none knows a leader", "most members of the cluster must be up and see each other: see etcdctl endpoint status --cluster").
+		When(!led, store.Bad, says+leaderless, seeEachOther).
 		Else(says)
 }
 

@@ -21,8 +21,6 @@ var elsewhere = map[string]string{
 
 	" is an etcd ": oldEtcd,
 	"it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later": oldEtcd,
-	", and none knows a leader": newEtcd,
-	"most members of the cluster must be up and see each other: see etcdctl endpoint status --cluster": newEtcd,
 
 	"put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper":                        mounts,
 	"its locks do not hold between machines, and ids can be issued twice":                                               "needs a network file system",
@@ -38,6 +36,5 @@ const (
 	managed    = "no Redis hides it, but managed servers may"
 	needsMySQL = "needs a MySQL: MariaDB has no such thing, or shows it to all"
 	oldEtcd    = "by hand, with etcd 3.5.0"
-	newEtcd    = "by hand, with etcd 3.5.0: earlier ones list their members without a leader"
 	mounts     = "by hand, with mounts of overlay, ramfs, FUSE, and ext4 without barriers: only root may mount"
 )

@@ -57,6 +57,33 @@ func init() {
 		first.Kill()
 		d.finds("bad", "quorum", "0 of the 1 servers named answer", "--store", as("firn"))
 	}
+	cases["etcd without a leader"] = func(d *doctor) {
+		// Two members whose clients reach them, but which lose each other.
+		var peers []string
+		var between []*servers.Proxy
+		var members []*servers.Server
+		own := []string{fmt.Sprint("127.0.0.1:", servers.FreePort(d)), fmt.Sprint("127.0.0.1:", servers.FreePort(d))}
+		for n, at := range own {
+			between = append(between, servers.NewProxy(d, at, nil))
+			peers = append(peers, fmt.Sprintf("n%d=http://%s", n, between[n].Addr()))
+		}
+		var starting sync.WaitGroup
+		members = make([]*servers.Server, len(own))
+		for n, at := range own {
+			starting.Go(func() { // it waits for the other
+				members[n] = servers.Etcd(d, "--name", fmt.Sprint("n", n), "--listen-peer-urls", "http://"+at,
+					"--initial-advertise-peer-urls", "http://"+between[n].Addr(), "--initial-cluster", strings.Join(peers, ","))
+			})
+		}
+		starting.Wait()
+		url := "etcd://" + members[0].Addr() + "," + members[1].Addr()
+		d.finds("good", "write", "is confirmed", "--store", url)
+		for _, p := range between {
+			p.Refuse(true)
+		}
+		d.finds("bad", "quorum", "2 of 2 members answer, and none knows a leader", "--store", url)
+		d.finds("good", "alarms", "no alarms", "--store", url)
+	}
 	cases["etcd of two clusters"] = func(d *doctor) {
 		addrs := []string{servers.Etcd(d).Addr(), servers.Etcd(d, "--initial-cluster-token=other").Addr()}
 		balancer := servers.NewProxy(d, "", nil)
