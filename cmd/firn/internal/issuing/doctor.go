@@ -66,6 +66,20 @@ func Fails(subject string, err error) store.Finding {
 	return f
 }
 
+// failsIn is Fails for a write that ends with ctx, of which the error of its call only repeats the end.
+func failsIn(ctx context.Context, subject string, err error) store.Finding {
+	f := Fails(subject, err)
+	call, ok := errors.AsType[*store.CallError](err)
+	if ctx.Err() == nil || ok && !errors.Is(call.Err, context.DeadlineExceeded) {
+		return f
+	}
+	f.Says = context.Cause(ctx).Error()
+	if f.Advice == "" {
+		f.Advice = "see whether the standbys or replicas that a write waits for are up and keep up, and who locks what it writes"
+	}
+	return f
+}
+
 // ExamineWrites makes the writes that a server makes, over a key that nothing reads: what an account, a read-only
 // server or a missing command prevents, no list of settings can tell. Two, since the first may create the key.
 func ExamineWrites(ctx context.Context, s store.Store) store.Finding {
@@ -79,7 +93,7 @@ func ExamineWrites(ctx context.Context, s store.Store) store.Finding {
 			return register.Encode(map[string]time.Time{"examined": time.Now().UTC()})
 		})
 		if err != nil {
-			return Fails(f.Subject, err)
+			return failsIn(ctx, f.Subject, err)
 		}
 		f.Says = fmt.Sprintf("a write takes %v and is confirmed", time.Since(begun).Round(time.Microsecond))
 	}
