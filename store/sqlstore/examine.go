@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
@@ -13,8 +15,7 @@ import (
 type examination struct {
 	durable              bool
 	settings, advice     string // that durability rests on, and how they should be
-	isolation            string
-	read, insert, update bool // the account's privileges
+	denied               []string // what the account may not do
 	readOnly             bool
 	follows              bool // it also applies the writes of another server
 	overwritten          bool // another server's rows replace its own, older ones too
@@ -27,9 +28,8 @@ type examination struct {
 func (e examination) findings() []store.Finding {
 	return []store.Finding{
 		backend.Judge("durability").When(!e.durable, store.Bad, e.settings+": a crash forgets the workers taken last", e.advice).Else(e.settings),
-		{Subject: "isolation", Says: e.isolation + ": each statement is a transaction of its own, so this level does"},
 		backend.Judge("privileges").
-			When(!e.read || !e.insert || !e.update, store.Bad, fmt.Sprintf("on %s the account may SELECT: %t, INSERT: %t, UPDATE: %t", Table, e.read, e.insert, e.update), "grant it all three").
+			When(len(e.denied) > 0, store.Bad, "on "+Table+" the account may not "+strings.Join(e.denied, ", "), "grant it SELECT, INSERT and UPDATE").
 			Else("the account may read and write " + Table),
 		backend.Judge("role").
 			When(e.servers > 1, store.Bad, fmt.Sprintf("its connections lead to %d servers: ids repeat if more than one takes writes, and what a replica says is old", e.servers),
@@ -45,6 +45,22 @@ func (e examination) findings() []store.Finding {
 			Else("a primary that takes writes"),
 		e.replicas,
 	}
+}
+
+// denied asks the server itself what the account may not do: roles, columns and databases may grant it. Without SELECT the
+// store would not be open.
+func denied(ctx context.Context, conn *sql.Conn, codes ...string) (all []string) {
+	for _, statement := range []string{
+		"INSERT INTO " + Table + " (k, v, rev) SELECT k, v, rev FROM " + Table + " WHERE 1 = 0",
+		"UPDATE " + Table + " SET v = v, rev = rev WHERE 1 = 0",
+	} {
+		err := each(ctx, conn, func(*sql.Rows) error { return nil }, "EXPLAIN "+statement)
+		if err != nil && slices.Contains(codes, codeOf(err)) {
+			verb, _, _ := strings.Cut(statement, " ")
+			all = append(all, verb)
+		}
+	}
+	return all
 }
 
 // maxProbes bounds how many sessions are compared.

@@ -71,19 +71,17 @@ var mysqlDialect = Dialect{
 const mysqlKeyed = ` FORCE INDEX (PRIMARY)`
 
 // mysqlNames maps newer names of settings to the older ones.
-var mysqlNames = strings.NewReplacer("tx_isolation", "transaction_isolation", "_source", "_master", "_replica_", "_slave_")
+var mysqlNames = strings.NewReplacer("_source", "_master", "_replica_", "_slave_")
 
-// mysqlFacts list by name the inputs of an examination: settings, counts, the account's grants for the
-// table, its database or everything, and the engine.
+// mysqlFacts list by name the inputs of an examination: settings, counts, whether the account sees all processes, and
+// the engine.
 var mysqlFacts = []string{
 	`SHOW SESSION VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'innodb_doublewrite', 'sync_binlog',
-		'log_bin', 'read_only', 'tx_read_only', 'transaction_read_only', 'version', 'rpl_semi_sync_slave_enabled', 'wsrep_provider_options', 'wsrep_start_position', 'transaction_isolation', 'tx_isolation', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
+		'log_bin', 'read_only', 'tx_read_only', 'transaction_read_only', 'version', 'rpl_semi_sync_slave_enabled', 'wsrep_provider_options', 'wsrep_start_position', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled',
 		'rpl_semi_sync_master_wait_for_slave_count', 'rpl_semi_sync_source_wait_for_replica_count')`,
 	`SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Slaves_running', 'Rpl_status', 'Innodb_redo_log_enabled', 'Rpl_semi_sync_master_status',
 		'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_clients')`,
-	`SELECT privilege_type, 'granted' FROM information_schema.user_privileges
-		UNION SELECT privilege_type, 'granted' FROM information_schema.schema_privileges WHERE DATABASE() LIKE table_schema
-		UNION SELECT privilege_type, 'granted' FROM information_schema.table_privileges WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
+	`SELECT privilege_type, 'granted' FROM information_schema.user_privileges WHERE privilege_type = 'PROCESS'`,
 	`SELECT 'dumps', count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'`,
 	`SELECT 'engine', COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
 }
@@ -105,9 +103,7 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		durable:  is["engine"] == "InnoDB" && flush == "1",
 		settings: "engine " + is["engine"] + ", innodb_flush_log_at_trx_commit " + flush,
 		advice:   "set engine InnoDB, innodb_flush_log_at_trx_commit 1 and sync_binlog 1, or use a strict pool",
-		// In PostgreSQL's notation.
-		isolation: strings.ToLower(strings.ReplaceAll(is["transaction_isolation"], "-", " ")),
-		read:      is["select"] != "", insert: is["insert"] != "", update: is["update"] != "",
+		denied:   denied(ctx, conn, "1142", "1143"),
 		readOnly: is["read_only"] == "ON" || is["tx_read_only"] == "ON" || is["transaction_read_only"] == "ON",
 		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // only MariaDB shows this to every account
 		splits:   strings.Contains(galera, "pc.ignore_sb = true") || strings.Contains(galera, "pc.ignore_quorum = true"),

@@ -145,8 +145,7 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 //
 // Some settings make the server continue where it should stop: after a failed sync, or a damaged page.
 const postgresFacts = `SELECT COALESCE((SELECT string_agg(name || ' ' || setting, ', ') FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'
-		OR name IN ('zero_damaged_pages', 'ignore_checksum_failure', 'ignore_invalid_pages', 'data_sync_retry') AND setting = 'on'), ''), current_setting('transaction_isolation'),
-	has_table_privilege('` + Table + `', 'SELECT'), has_table_privilege('` + Table + `', 'INSERT'), has_table_privilege('` + Table + `', 'UPDATE'),
+		OR name IN ('zero_damaged_pages', 'ignore_checksum_failure', 'ignore_invalid_pages', 'data_sync_retry') AND setting = 'on'), ''),
 	COALESCE((SELECT min(CASE WHEN relkind NOT IN ('r', 'p') THEN 'no table but stands for one' WHEN relpersistence <> 'p' THEN 'UNLOGGED' END)
 		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
 	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
@@ -162,8 +161,9 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	var anybody, alike bool
 	e := examination{settings: "fsync on, full_page_writes on", advice: "set fsync and full_page_writes on, and what skips or retries over damage off, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
-	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&lax, &e.isolation, &e.read, &e.insert, &e.update,
+	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&lax,
 		&wrong, &e.overwritten, &version, &e.readOnly, &r.waits, &anybody, &r.all, &r.unknown, &r.behind, &alike)
+	e.denied = denied(ctx, conn, "42501")
 	if e.durable = lax == "" && wrong == ""; lax != "" {
 		e.settings = lax
 	}

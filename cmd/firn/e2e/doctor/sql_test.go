@@ -4,10 +4,12 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+	"strings"
 
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/firn-id/firn/cmd/firn/internal/cli"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
@@ -17,7 +19,6 @@ func init() {
 		url := "mysql://root:@" + server.Addr() + "/shop"
 		d.mariadb(server, "CREATE DATABASE shop")
 		d.finds("good", "durability", "innodb_flush_log_at_trx_commit 1, sync_binlog 1", "--store", url)
-		d.finds("good", "isolation", "repeatable read", "--store", url)
 		d.finds("good", "privileges", "may read and write", "--store", url)
 		d.finds("good", "role", "a primary", "--store", url)
 		d.finds("good", "replicas", "none connected", "--store", url)
@@ -38,8 +39,17 @@ func init() {
 		}
 		d.mariadb(server, "CREATE USER reader@'%' IDENTIFIED BY '"+password+"'", "GRANT SELECT ON shop.* TO reader@'%'")
 		reader := "mysql://reader:" + password + "@" + server.Addr() + "/shop"
-		d.finds("bad", "privileges", "grant it all three", "--store", reader)
+		d.finds("bad", "privileges", "grant it SELECT, INSERT and UPDATE", "--store", reader)
 		d.finds("bad", "write", "needs SELECT, INSERT and UPDATE", "--store", reader)
+
+		// By a role, and on columns.
+		d.mariadb(server, "CREATE ROLE firn", "GRANT SELECT, INSERT, UPDATE ON shop.firn_registers TO firn", "CREATE USER member@'%' IDENTIFIED BY '"+password+"'",
+			"GRANT firn TO member", "SET DEFAULT ROLE firn FOR member@'%'", "CREATE USER columns@'%' IDENTIFIED BY '"+password+"'",
+			"GRANT SELECT, INSERT (k, v, rev), UPDATE (v, rev) ON shop.firn_registers TO columns@'%'")
+		for _, user := range []string{"member", "columns"} {
+			d.finds("good", "privileges", "may read and write", "--store", "mysql://"+user+":"+password+"@"+server.Addr()+"/shop")
+			d.finds("good", "write", "is confirmed", "--store", "mysql://"+user+":"+password+"@"+server.Addr()+"/shop")
+		}
 
 		// The clock of a session, which accounts without privileges have from the server.
 		d.mariadb(server, "GRANT INSERT, UPDATE ON shop.* TO reader@'%'", "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + 5'")
@@ -112,11 +122,21 @@ func init() {
 		d.finds("bad", "write", "UNLOGGED", "--store", url)
 		d.postgres(server, "shop", "ALTER TABLE firn_registers SET LOGGED", "CREATE USER reader PASSWORD '"+password+"'", "GRANT SELECT ON firn_registers TO reader")
 		reader := "postgres://reader:" + password + "@" + server.Addr() + "/shop?sslmode=disable"
-		d.finds("bad", "privileges", "grant it all three", "--store", reader)
+		d.finds("bad", "privileges", "grant it SELECT, INSERT and UPDATE", "--store", reader)
 		d.finds("bad", "write", "needs SELECT, INSERT and UPDATE", "--store", reader)
+		d.postgres(server, "shop", "GRANT INSERT (k, v, rev), UPDATE (v, rev) ON firn_registers TO reader")
+		d.finds("good", "privileges", "may read and write", "--store", reader)
 		d.set(server, "default_transaction_read_only", "on")
 		d.finds("bad", "write", "default_transaction_read_only", "--store", url)
 		d.set(server, "default_transaction_read_only", "off")
+
+		// Only the server knows its settings. Its driver says what each address answers on a line of its own.
+		var said strings.Builder
+		args := []string{"doctor", "--store", "postgres://postgres@" + server.Addr() + "/shop?colour=red"}
+		if status := cli.Main(args, strings.NewReader(""), &said, &said); status != 2 || strings.Contains(said.String(), `\t`) ||
+			!strings.Contains(said.String(), "does not know a setting of the URL") {
+			d.Errorf("firn %q exits with %d: %s", args, status, said.String())
+		}
 
 		// A server that applies another server's writes.
 		d.postgres(server, "other", "CREATE TABLE firn_registers (k TEXT PRIMARY KEY, v BYTEA, rev BIGINT)", "CREATE PUBLICATION p FOR TABLE firn_registers",
@@ -142,13 +162,16 @@ func init() {
 		d.set(server, "synchronous_commit", "local")
 		d.set(server, "synchronous_standby_names", "a")
 		d.finds("good", "replicas", "which have a write before it is confirmed", "--store", url)
+		first.Pause()
+		d.finds("bad", "write", "no answer within 8s → see whether the standbys or replicas", "--store", url)
+		first.Resume()
 		second := servers.PostgresStandby(d, server, "-c", "cluster_name=b")
 		d.set(server, "synchronous_standby_names", "a, b")
 		d.finds("doubtful", "replicas", "promote none but the one that has most", "--store", url)
 		second.Kill()
 		first.Kill()
 		d.finds("bad", "replicas", "start them, or turn the setting off", "--store", url)
-		d.finds("bad", "write", "no answer within", "--store", url)
+		d.finds("bad", "write", "no answer within 8s → see whether the standbys or replicas", "--store", url)
 	}
 }
 
