@@ -16,7 +16,7 @@ var (
 	// foreign content.
 	ErrRefused = errors.New("refused")
 	// ErrUnavailable: the store is unreachable, locked, full, damaged or closed. The outcome of a write
-	// is unknown.
+	// is unknown, unless the error matches ErrRefused too: then it was not applied, but a later one may be.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrForeign: the key holds something that Firn did not write. Firn leaves it as it is.
 	ErrForeign = errors.New("foreign content")

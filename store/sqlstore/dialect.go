@@ -60,6 +60,13 @@ type fault struct {
 	hint  string // a way out
 }
 
+// undone is the kind of an error after which a write was certainly not applied, though a later one may be: to repeat it at
+// once is in vain, and callers may try again.
+type undone struct{}
+
+func (undone) Error() string        { return store.ErrUnavailable.Error() }
+func (undone) Is(target error) bool { return target == store.ErrUnavailable || target == store.ErrRefused }
+
 // classify returns an error's kind and a hint. ErrRefused: a write was certainly not applied.
 func (d Dialect) classify(err error) (hint string, kind error) {
 	if strings.Contains(err.Error(), "unsupported startup parameter") { // PgBouncer has one code for most of its errors

@@ -80,7 +80,7 @@ var sqliteDialect = Dialect{
 		{"5 6 15", store.ErrUnavailable, "another process holds the file locked: end it or try again"},
 		{"10", store.ErrUnavailable, "reading or writing the file went wrong: check its disk"},
 		{"11", store.ErrUnavailable, "the file is damaged: restore or repair it, or name another path"},
-		{"13", store.ErrUnavailable, "free space on its disk"},
+		{"13", undone{}, "free space on its disk"}, // it is undone before the error is returned
 		{"14", store.ErrUnavailable, "the path must be a file in a folder that exists and may be written"},
 		{"26", store.ErrRefused, "the file is not a SQLite database: move it away, or name another path"},
 	},

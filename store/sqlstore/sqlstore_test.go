@@ -93,7 +93,7 @@ func TestSQLiteRefusesOnlyUnappliedWrites(t *testing.T) {
 		{10, store.ErrUnavailable, "disk"},
 		{10 | 4<<8, store.ErrUnavailable, "disk"}, // SQLITE_IOERR_FSYNC
 		{11, store.ErrUnavailable, "damaged"},
-		{13, store.ErrUnavailable, "free space"},
+		{13, errors.Join(store.ErrRefused, store.ErrUnavailable), "free space"},
 		{14, store.ErrUnavailable, "folder"},
 		{15, store.ErrUnavailable, "locked"},
 		{19, nil, ""}, // a constraint, which our table has not

@@ -75,8 +75,6 @@ func failureOf(err error) *failure {
 	case errors.Is(err, ErrUnknownName), errors.Is(err, ErrNoSegment), errors.Is(err, ErrNoNumber), errors.Is(err, segment.ErrExhausted), errors.Is(err, segment.ErrStripe), errors.Is(err, store.ErrTaken),
 		errors.Is(err, firn.ErrRange), errors.Is(err, firn.ErrSyntax):
 		return f1(http.StatusBadRequest, codeOther)
-	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrRefused):
-		return f1(http.StatusInternalServerError, codeOther)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, registrar.ErrClock), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		f = f1(http.StatusServiceUnavailable, codeOther)
 		f.retry = time.Second
