@@ -177,7 +177,19 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per statement, through poolers too
 	cfg.OnNotice = dropVacuumWarnings
 	guardPostgres(&cfg.Config)
-	return openSQL(ctx, sql.OpenDB(sqlstore.Guarded(hostsInTurn(cfg), nil)), sqlstore.Postgres.WithSession(session), connections)
+	s, err := openSQL(ctx, sql.OpenDB(sqlstore.Guarded(hostsInTurn(cfg), onOneLine)), sqlstore.Postgres.WithSession(session), connections)
+	if failed, ok := errors.AsType[*pgconn.PgError](err); ok && (failed.Code == "42704" || failed.Code == "22023") {
+		err = urlError{err} // a setting that the server does not know, or not its value
+	}
+	return s, err
+}
+
+// onOneLine gives the driver's errors, which have a line for each address, one line.
+func onOneLine(err error) error {
+	if text := err.Error(); strings.Contains(text, "\n\t") {
+		return &store.TextError{Kind: err, Err: errors.New(strings.NewReplacer(":\n\t", ": ", "\n\t", "; ").Replace(text))}
+	}
+	return err
 }
 
 // forLibpq removes settings of libpq that the driver would send to the server, which does not know them. They are about

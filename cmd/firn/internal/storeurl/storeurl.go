@@ -65,7 +65,8 @@ func (memory) Examine(context.Context) ([]store.Finding, error) {
 	}}, nil
 }
 
-// ErrURL means that a text cannot be the URL of a store, whatever servers exist.
+// ErrURL means that a text cannot be the URL of a store, whatever servers exist; or that it has a setting which only its
+// PostgreSQL can know, and does not.
 var ErrURL = hosturl.ErrURL
 
 // A urlError matches [ErrURL], but its text does not contain ErrURL's.
