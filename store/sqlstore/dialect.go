@@ -64,8 +64,10 @@ type fault struct {
 // once is in vain, and callers may try again.
 type undone struct{}
 
-func (undone) Error() string        { return store.ErrUnavailable.Error() }
-func (undone) Is(target error) bool { return target == store.ErrUnavailable || target == store.ErrRefused }
+func (undone) Error() string { return store.ErrUnavailable.Error() }
+func (undone) Is(target error) bool {
+	return target == store.ErrUnavailable || target == store.ErrRefused
+}
 
 // classify returns an error's kind and a hint. ErrRefused: a write was certainly not applied.
 func (d Dialect) classify(err error) (hint string, kind error) {

@@ -13,16 +13,16 @@ import (
 
 // An examination holds the facts about a database on another host.
 type examination struct {
-	durable              bool
-	settings, advice     string // that durability rests on, and how they should be
-	denied               []string // what the account may not do
-	readOnly             bool
-	follows              bool // it also applies the writes of another server
-	overwritten          bool // another server's rows replace its own, older ones too
-	forgets              bool // its cluster may begin again with older data
-	splits               bool // both parts of its cluster continue after a split
-	servers              int  // behind the sessions
-	replicas             store.Finding
+	durable          bool
+	settings, advice string   // that durability rests on, and how they should be
+	denied           []string // what the account may not do
+	readOnly         bool
+	follows          bool // it also applies the writes of another server
+	overwritten      bool // another server's rows replace its own, older ones too
+	forgets          bool // its cluster may begin again with older data
+	splits           bool // both parts of its cluster continue after a split
+	servers          int  // behind the sessions
+	replicas         store.Finding
 }
 
 func (e examination) findings() []store.Finding {

@@ -387,7 +387,7 @@ func TestSQLExamine(t *testing.T) {
 		if f := examine()["durability"]; f.Verdict != store.Bad || f.Advice == "" {
 			t.Errorf("a server that does not sync to its disk: %v", f)
 		}
-		if len(examine()) != 5 {
+		if len(examine()) != 4 {
 			t.Errorf("%v", examine())
 		}
 		now, err := s.(store.Clock).Now(ctx)
