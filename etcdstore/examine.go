@@ -50,10 +50,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		}
 		answer = append(answer, m.ClientURLs[0])
 		revision = min(revision, status.Header.Revision)
-		if forgets(status.Version) {
-			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: m.Name + " is an etcd " + status.Version,
-				Advice: "it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later"})
-		}
+		versions = append(versions, examineVersion(m.Name, status.Version)...)
 	}
 	clusters, differ := s.clusters(ctx), s.differ(ctx, answer, revision)
 	healthy, most := voters-len(silent), voters/2+1
@@ -182,6 +179,14 @@ func forgets(version string) bool {
 	var minor, patch int
 	n, err := fmt.Sscanf(version, "3.%d.%d", &minor, &patch)
 	return err == nil && n == 2 && (minor < 4 || minor == 4 && patch < 22 || minor == 5 && patch < 6)
+}
+
+func examineVersion(member, version string) []store.Finding {
+	if !forgets(version) {
+		return nil
+	}
+	return []store.Finding{{Subject: "version", Verdict: store.Bad, Says: member + " is an etcd " + version,
+		Advice: "it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later"}}
 }
 
 // status asks a member at its addresses in turn. It returns nil if no address answers.

@@ -245,6 +245,14 @@ func TestExamine(t *testing.T) {
 	}
 }
 
+// Managed servers may hide it; a Redis does not.
+func TestAServerThatHidesWhatItEvictsIsDoubtful(t *testing.T) {
+	f := redisstore.Evicts(map[string]string{"role": "master"})
+	if f.Verdict != store.Doubtful || f.String() != "eviction: INFO does not show maxmemory-policy: make sure that it is noeviction or a volatile one" {
+		t.Errorf("%v: %v", f.Verdict, f)
+	}
+}
+
 // CONFIG SET changes the running process only, and CONFIG REWRITE needs a file.
 func TestSettingsThatTheNextStartMayLackAreNamed(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/dial"
 )
 
@@ -18,6 +19,11 @@ var ReachedAt = reachedAt
 
 // Persists judges what a server says about its disk.
 var Persists = persists
+
+// Evicts judges what a server says about its memory.
+func Evicts(info map[string]string) store.Finding {
+	return (&Store{}).evicts(info, redis.NewDurationResult(0, nil))
+}
 
 // ReplicasScript is the beginning of the scripts that write.
 const ReplicasScript = replicas

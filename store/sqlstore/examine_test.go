@@ -135,6 +135,44 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 	}
 }
 
+// The texts that only servers show which tests cannot run.
+func TestWhatIsSaidOfOtherVersions(t *testing.T) {
+	facts := func(variables, status rows) answeringDB {
+		return answeringDB{rows: func(statement string) rows {
+			switch {
+			case strings.Contains(statement, "'engine'"):
+				return rows{{"engine", "InnoDB"}}
+			case strings.Contains(statement, "SHOW SESSION VARIABLES"):
+				return append(rows{{"innodb_flush_log_at_trx_commit", "1"}, {"sync_binlog", "1"}, {"log_bin", "ON"}}, variables...)
+			case strings.Contains(statement, "SHOW GLOBAL STATUS"):
+				return status
+			}
+			return nil
+		}}
+	}
+	for _, test := range []struct {
+		dialect sqlstore.Dialect
+		server  answeringDB
+		want    string
+	}{
+		{sqlstore.MySQL, facts(nil, rows{{"Innodb_redo_log_enabled", "OFF"}}), "durability: the redo log is disabled: a crash forgets the workers taken last: ALTER INSTANCE ENABLE INNODB REDO_LOG"},
+		{sqlstore.MySQL, facts(nil, nil), "replicas: unknown: grant PROCESS to have them counted"},
+		{sqlstore.MySQL, facts(rows{{"version", "10.11.5-MariaDB"}, {"rpl_semi_sync_slave_enabled", "ON"}}, nil),
+			"durability: rpl_semi_sync_slave_enabled ON: a crash forgets the workers taken last: update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last"},
+		{sqlstore.Postgres, postgres("life", 140_003, 1),
+			"durability: PostgreSQL 14.3: REINDEX and CREATE INDEX CONCURRENTLY make indexes without some rows: a crash forgets the workers taken last: update PostgreSQL to 14.4 or later, and then REINDEX TABLE firn_registers"},
+		{sqlstore.Postgres, postgres("life", 100_006, 1),
+			"durability: this version syncs a file again that could not be synced, and takes that for success: a crash forgets the workers taken last: update PostgreSQL to 10.7, 11.2 or later"},
+		{sqlstore.Postgres, postgres("life", 150_004, 1),
+			"replicas: 1, which have a write before it is confirmed (synchronous_standby_names); but in this version not in the first moments after a restart: update PostgreSQL to 17.5, 16.9, 15.13, 14.18, 13.21 or later"},
+	} {
+		subject, _, _ := strings.Cut(test.want, ":")
+		if f := found(t, test.dialect, subject, test.server); f.String() != test.want || f.Verdict == store.Good {
+			t.Errorf("%v: %v, not %s", f.Verdict, f, test.want)
+		}
+	}
+}
+
 // postgres has one standby.
 func postgres(life string, version, waits int64) answeringDB {
 	return answeringDB{life: life, rows: func(statement string) rows {

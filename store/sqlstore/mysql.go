@@ -106,8 +106,8 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		denied:   denied(ctx, conn, "1142", "1143"),
 		readOnly: is["read_only"] == "ON" || is["tx_read_only"] == "ON" || is["transaction_read_only"] == "ON",
 		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // only MariaDB shows this to every account
-		splits:   strings.Contains(galera, "pc.ignore_sb = true") || strings.Contains(galera, "pc.ignore_quorum = true"),
-		forgets:  strings.Contains(galera, "pc.recovery = true") && strings.HasSuffix(is["wsrep_start_position"], ":-1"),
+		splits:   slices.ContainsFunc(splitting, func(s string) bool { return strings.Contains(galera, s) }),
+		forgets:  strings.Contains(galera, recovering) && strings.HasSuffix(is["wsrep_start_position"], ":-1"),
 		replicas: mysqlReplicas(is),
 	}
 	if is["log_bin"] == "ON" {
@@ -128,6 +128,11 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	}
 	return e, nil
 }
+
+// What Galera says about its settings.
+var splitting = []string{"pc.ignore_sb = true", "pc.ignore_quorum = true"}
+
+const recovering = "pc.recovery = true"
 
 // unsynced are the values of innodb_flush_method by which data files are not synced. A checkpoint then discards the
 // redo of pages that are only in the disk's cache.

@@ -138,6 +138,12 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 	return fmt.Sprintf("%.*s %s", timeline, file, started), nil
 }
 
+// What may be wrong with the table.
+const (
+	standsFor = "no table but stands for one"
+	unlogged  = "UNLOGGED"
+)
+
 // postgresFacts are the inputs of an examination. Backups and logical subscribers read the log too and
 // are never promoted; but a write may wait for one of them instead of a standby, since "*" names all, and
 // if two standbys share a name it may wait for either. Writes wait for one standby under "a, b" and "ANY
@@ -146,7 +152,7 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 // Some settings make the server continue where it should stop: after a failed sync, or a damaged page.
 const postgresFacts = `SELECT COALESCE((SELECT string_agg(name || ' ' || setting, ', ') FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'
 		OR name IN ('zero_damaged_pages', 'ignore_checksum_failure', 'ignore_invalid_pages', 'data_sync_retry') AND setting = 'on'), ''),
-	COALESCE((SELECT min(CASE WHEN relkind NOT IN ('r', 'p') THEN 'no table but stands for one' WHEN relpersistence <> 'p' THEN 'UNLOGGED' END)
+	COALESCE((SELECT min(CASE WHEN relkind NOT IN ('r', 'p') THEN '` + standsFor + `' WHEN relpersistence <> 'p' THEN '` + unlogged + `' END)
 		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
 	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
 	current_setting('server_version_num')::int, NOT ` + postgresWritable + `, CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, names LIKE '%*%', standbys.*
@@ -170,9 +176,11 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	if why, update := forgets(version); why != "" {
 		e.durable, e.settings, e.advice = false, why, update
 	}
-	if wrong != "" {
-		e.settings = "table " + Table + " " + wrong
-		e.advice = "have an ordinary table, ALTER TABLE " + Table + " SET LOGGED, partitions too: no standby has others"
+	switch wrong {
+	case unlogged:
+		e.settings, e.advice = "table "+Table+" "+wrong, "have an ordinary table, ALTER TABLE "+Table+" SET LOGGED, partitions too: no standby has others"
+	case standsFor:
+		e.settings, e.advice = "table "+Table+" "+wrong, "name another database or schema, or put an ordinary table in its place: nothing shows what is behind a view or a foreign table"
 	}
 	r.mixed = anybody || alike
 	e.replicas = r.finding()

@@ -58,9 +58,17 @@ func TestEachLineWasMadeRed(t *testing.T) {
 			t.Errorf("%s: a case shows %q: remove it from elsewhere", text.at, text.literal)
 		}
 	}
-	for literal := range elsewhere {
+	for literal, by := range elsewhere {
 		if !listed[literal] {
 			t.Errorf("elsewhere has %q, which no finding says", literal)
+		}
+		if !by.asks(t, literal) {
+			t.Errorf("%s: %s does not look for words of %q", by.file, by.test, literal)
+		}
+	}
+	for _, subject := range []string{"store", "server", "latency", "clock", "write", "pool"} { // of questions that fail
+		if !slices.Contains(all.bad, subject) {
+			t.Errorf("no case has firn doctor call %s bad", subject)
 		}
 	}
 }
@@ -69,6 +77,7 @@ func TestEachLineWasMadeRed(t *testing.T) {
 type transcript struct {
 	mu       sync.Mutex
 	findings []string
+	bad      []string // their subjects
 }
 
 func (a *transcript) add(text string) {
@@ -113,6 +122,11 @@ func (d *doctor) examine(args ...string) (findings []finding, complaint string) 
 			d.Errorf("%v", f)
 		}
 		d.all.add(f.Says + " → " + f.Advice)
+		if f.Verdict == "bad" {
+			d.all.mu.Lock()
+			d.all.bad = append(d.all.bad, f.Subject)
+			d.all.mu.Unlock()
+		}
 	}
 	d.all.add(errs.String())
 	return report.Findings, errs.String()
@@ -164,20 +178,40 @@ func (d *doctor) must(err error) {
 // sources are the functions that make findings, by their files.
 var sources = map[string][]string{
 	"../../internal/cli/doctor.go":                {"examineListeners", "timesAhead", "unknownPool"},
-	"../../internal/issuing/doctor.go":            {"examineRoundTrip", "examineOffset", "ExamineWrites", "claimsAhead", "workersLeft"},
+	"../../internal/issuing/doctor.go":            {"examineRoundTrip", "examineOffset", "failsIn", "examinePool", "ExamineWrites", "claimsAhead", "workersLeft"},
 	"../../internal/issuing/examine.go":           {"examinePools", "examineCounter"},
 	"../../internal/server/descriptors.go":        {"examineDescriptors"},
 	"../../internal/server/tls.go":                {"ends"},
 	"../../internal/server/tls_examine.go":        {"examineChain", "examineAuthorities"},
 	"../../internal/settings/examine.go":          {"Examine", "examineNames"},
 	"../../internal/storeurl/storeurl.go":         {"Examine"},
-	"../../internal/storeurl/filesystem_linux.go": {"", "examineFile", "onFileSystem"},
+	"../../internal/storeurl/filesystem_linux.go": {"", "examineFile", "mountedWith", "onFileSystem"},
 	"../../../../redisstore/examine.go":           {"", "persists", "evicts", "replicates"},
 	"../../../../store/sqlstore/examine.go":       {"findings", "finding"},
 	"../../../../store/sqlstore/mysql.go":         {"examineMySQL", "mysqlReplicas"},
-	"../../../../store/sqlstore/postgres.go":      {"examinePostgres"},
-	"../../../../etcdstore/examine.go":            {"", "Examine", "named"},
+	"../../../../store/sqlstore/postgres.go":      {"examinePostgres", "forgets"},
+	"../../../../etcdstore/examine.go":            {"", "Examine", "examineVersion", "named"},
 	"../../../../zkstore/examine.go":              {"ensemble"},
+}
+
+// asks reports whether the test has a string with the first three words of a text.
+func (p played) asks(t *testing.T, literal string) (asks bool) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), p.file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fragments := verb.Split(literal, -1)
+	words := strings.Join(strings.Fields(fragments[len(fragments)-1])[:3], " ")
+	for _, decl := range parsed.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.Name == p.test {
+			ast.Inspect(f, func(n ast.Node) bool {
+				said, ok := n.(*ast.BasicLit)
+				asks = asks || ok && strings.Contains(said.Value, words)
+				return true
+			})
+		}
+	}
+	return asks
 }
 
 // A text is a string in the source of a finding.

@@ -31,6 +31,10 @@ func init() {
 			d.finds(set.verdict, set.subject, set.words, "--store", url)
 			d.must(at.ConfigSet(context.Background(), set.name, set.back).Err())
 		}
+		d.do(at, "ZADD", "firn", 0, "firn/default/poolx")
+		d.finds("bad", "pool", "was not written by Firn", "--store", url)
+		d.finds("bad", "pool", "→ name another pool", "--store", url)
+		d.do(at, "ZREM", "firn", "firn/default/poolx")
 		d.do(at, "EXPIRE", "firn", 3600)
 		d.finds("bad", "eviction", "PERSIST firn", "--store", url)
 		d.do(at, "PERSIST", "firn")
@@ -137,6 +141,7 @@ func init() {
 		ctx := context.Background()
 		node := servers.Redis(d, "--cluster-enabled", "yes", "--repl-diskless-sync-delay", "0", "--cluster-node-timeout", "15000")
 		at, url := d.redis(node.Addr()), "redis://"+node.Addr()+"?cluster=true"
+		d.finds("bad", "server", "CLUSTERDOWN", "--store", url)
 		d.must(at.ClusterAddSlotsRange(ctx, 0, 16383).Err())
 		replica := servers.Redis(d, "--cluster-enabled", "yes", "--cluster-node-timeout", "15000")
 		follower := d.redis(replica.Addr())

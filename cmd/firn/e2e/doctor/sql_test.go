@@ -130,6 +130,11 @@ func init() {
 		d.finds("bad", "write", "default_transaction_read_only", "--store", url)
 		d.set(server, "default_transaction_read_only", "off")
 
+		d.postgres(server, "postgres", "CREATE DATABASE views")
+		d.postgres(server, "views", `CREATE TABLE behind (k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`, "CREATE VIEW firn_registers AS SELECT * FROM behind")
+		d.finds("bad", "durability", "no table but stands for one: a crash forgets the workers taken last → name another database", "--store",
+			"postgres://postgres@"+server.Addr()+"/views?sslmode=disable")
+
 		// Only the server knows its settings. Its driver says what each address answers on a line of its own.
 		var said strings.Builder
 		args := []string{"doctor", "--store", "postgres://postgres@" + server.Addr() + "/shop?colour=red"}

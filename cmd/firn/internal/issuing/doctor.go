@@ -1,6 +1,7 @@
 package issuing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,7 +164,11 @@ func examinePool(ctx context.Context, s store.Store, name string) (found []store
 	case errors.Is(err, store.ErrNotFound):
 		return nil, opened
 	case err != nil:
-		return []store.Finding{Fails("pool", err)}, opened
+		f := Fails("pool", err)
+		if errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrRefused) {
+			f.Advice = cmp.Or(f.Advice, "name another pool, or remove what another program wrote in its place")
+		}
+		return []store.Finding{f}, opened
 	}
 	return append([]store.Finding{workersLeft(pool)}, claimsAhead(pool)...), pool.opened
 }

@@ -42,14 +42,18 @@ func examineFile(path string) ([]store.Finding, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err == nil && found.Verdict == store.Good && unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID, &x) == nil {
 		if option := noBarrierOption(string(mounts), x.Mnt_id); option != "" {
-			found = store.Finding{
-				Subject: "file", Verdict: store.Doubtful,
-				Says:   "on a disk that is mounted with " + option + ": a power failure loses confirmed writes, and counters go back",
-				Advice: "mount it without this option, unless the disk's cache survives a power failure",
-			}
+			found = mountedWith(option)
 		}
 	}
 	return []store.Finding{found}, nil
+}
+
+func mountedWith(option string) store.Finding {
+	return store.Finding{
+		Subject: "file", Verdict: store.Doubtful,
+		Says:   "on a disk that is mounted with " + option + ": a power failure loses confirmed writes, and counters go back",
+		Advice: "mount it without this option, unless the disk's cache survives a power failure",
+	}
 }
 
 // noBarrierOption returns the mount option that leaves synced data in the cache of the disk, or "". Mounts

@@ -20,14 +20,15 @@ func TestAFileSystemThatIsNotALocalDiskIsReported(t *testing.T) {
 		want    store.Finding
 	}{
 		{"", false, unix.EXT4_SUPER_MAGIC, store.Finding{Verdict: store.Good, Says: "disk"}},
-		{"NFS", true, unix.NFS_SUPER_MAGIC, store.Finding{Verdict: store.Bad, Says: "NFS"}},
-		{"FUSE or virtiofs", false, unix.FUSE_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "machines may share it"}},
+		{"NFS", true, unix.NFS_SUPER_MAGIC, store.Finding{Verdict: store.Bad, Says: "on NFS: its locks do not hold between machines", Advice: "put it on a disk of the machine itself"}},
+		{"FUSE or virtiofs", false, unix.FUSE_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "several machines may share it", Advice: "put it on a disk of the machine itself"}},
 		{"", false, unix.TMPFS_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "restarts"}},
-		{"", false, unix.OVERLAYFS_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "container"}},
+		{"", false, unix.RAMFS_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "on ramfs: ", Advice: "put it on a disk"}},
+		{"", false, unix.OVERLAYFS_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "a container's own layer is removed with the container", Advice: "put it in a volume"}},
 	} {
 		number, want := test.number, test.want
 		f := onFileSystem(test.shared, test.network, number)
-		if f.Verdict != want.Verdict || !strings.Contains(f.Says, want.Says) || (f.Advice == "") != (f.Verdict == store.Good) {
+		if f.Verdict != want.Verdict || !strings.Contains(f.Says, want.Says) || !strings.Contains(f.Advice, want.Advice) || (f.Advice == "") != (f.Verdict == store.Good) {
 			t.Errorf("%x: %v %v", number, f.Verdict, f)
 		}
 	}
@@ -48,6 +49,10 @@ func TestAnUnflushedDiskIsReported(t *testing.T) {
 		if got := noBarrierOption(mounts, id); got != want {
 			t.Errorf("%d: %q, want %q", id, got, want)
 		}
+	}
+	if f := mountedWith("nobarrier"); f.Verdict != store.Doubtful || !strings.HasPrefix(f.String(), "file: on a disk that is mounted with nobarrier: a power failure loses confirmed writes") ||
+		!strings.Contains(f.Advice, "mount it without this option") {
+		t.Errorf("%v: %v", f.Verdict, f)
 	}
 }
 
