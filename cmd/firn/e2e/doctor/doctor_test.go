@@ -201,12 +201,13 @@ func (p played) asks(t *testing.T, literal string) (asks bool) {
 		t.Fatal(err)
 	}
 	fragments := verb.Split(literal, -1)
-	words := strings.Join(strings.Fields(fragments[len(fragments)-1])[:3], " ")
+	words := strings.Fields(fragments[len(fragments)-1])
+	begins := strings.Join(words[:min(3, len(words))], " ")
 	for _, decl := range parsed.Decls {
 		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.Name == p.test {
 			ast.Inspect(f, func(n ast.Node) bool {
 				said, ok := n.(*ast.BasicLit)
-				asks = asks || ok && strings.Contains(said.Value, words)
+				asks = asks || ok && strings.Contains(said.Value, begins)
 				return true
 			})
 		}
@@ -226,7 +227,7 @@ func (x text) in(finding string) bool {
 
 var verb = regexp.MustCompile(`%[-+#0-9.\[\]]*[a-zA-Z]`)
 
-// texts returns the strings of at least three words in the sources. Shorter ones are names of settings.
+// texts returns the strings of at least two words in the sources. Single ones are names of settings.
 func texts(t *testing.T) (all []text) {
 	files := token.NewFileSet()
 	for file, names := range sources {
@@ -258,7 +259,7 @@ func texts(t *testing.T) (all []text) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if strings.Count(strings.TrimSpace(value), " ") < 2 {
+				if !strings.Contains(strings.TrimSpace(value), " ") {
 					return true
 				}
 				x := text{literal: value, at: files.Position(literal.Pos()).String()}

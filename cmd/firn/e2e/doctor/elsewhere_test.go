@@ -11,6 +11,7 @@ var elsewhere = map[string]played{
 	"the redo log is disabled":              needsMySQL,
 	"ALTER INSTANCE ENABLE INNODB REDO_LOG": needsMySQL,
 	"grant PROCESS to have them counted":    needsMySQL,
+	"rpl_semi_sync_slave_enabled ON":        version("MariaDB 10.11.5"),
 	"update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last": version("MariaDB 10.11.5"),
 
 	"; but in this version not in the first moments after a restart":                         version("PostgreSQL 15.4 with a standby"),
@@ -27,8 +28,10 @@ var elsewhere = map[string]played{
 	"its locks do not hold between machines, and ids can be issued twice":                                               mounts,
 	"several machines may share it, but a file serves only one: ids can be issued twice":                                mounts,
 	"a container's own layer is removed with the container, and counters begin again; every container has its own file": mounts,
-	"put it in a volume":                                                             mounts,
-	"on a disk that is mounted with ":                                                options,
+	"on ramfs: ":                      mounts,
+	"on overlay: ":                    mounts,
+	"put it in a volume":              mounts,
+	"on a disk that is mounted with ": options,
 	": a power failure loses confirmed writes, and counters go back":                 options,
 	"mount it without this option, unless the disk's cache survives a power failure": options,
 }

@@ -24,7 +24,7 @@ func TestAFileSystemThatIsNotALocalDiskIsReported(t *testing.T) {
 		{"FUSE or virtiofs", false, unix.FUSE_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "several machines may share it", Advice: "put it on a disk of the machine itself"}},
 		{"", false, unix.TMPFS_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "restarts"}},
 		{"", false, unix.RAMFS_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "on ramfs: ", Advice: "put it on a disk"}},
-		{"", false, unix.OVERLAYFS_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "a container's own layer is removed with the container", Advice: "put it in a volume"}},
+		{"", false, unix.OVERLAYFS_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "on overlay: a container's own layer is removed with the container", Advice: "put it in a volume"}},
 	} {
 		number, want := test.number, test.want
 		f := onFileSystem(test.shared, test.network, number)
