@@ -53,8 +53,8 @@ func init() {
 		d.Cleanup(func() { _ = taken.Close() }) // it accepted nothing
 		d.finds("doubtful", "listen", "a program listens on "+taken.Addr().String()+" already", with("listen: {http: "+taken.Addr().String()+"}")...)
 		d.finds("bad", "listen", "no server can listen there", with("listen: {http: '192.0.2.1:7070'}")...)
-		d.must(taken.Close())
-		free, port := taken.Addr().String(), fmt.Sprintf(":%d", taken.Addr().(*net.TCPAddr).Port)
+		port := fmt.Sprintf(":%d", servers.FreePort(d))
+		free := "127.0.0.1" + port
 		for _, listen := range []string{
 			"http: '" + free + "', resp: '" + free + "'",
 			"http: '0.0.0.0" + port + "', resp: 'localhost" + port + "'",
