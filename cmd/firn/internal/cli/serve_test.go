@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"testing"
@@ -67,12 +68,25 @@ func TestAPortInUseSaysWhatToDo(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "end the program that listens there, or give another address") {
 		t.Errorf("%v, want %s…", err, want)
 	}
-	if err := taken.Close(); err != nil {
-		t.Fatal(err)
-	}
-	all := fmt.Sprintf(":%d", taken.Addr().(*net.TCPAddr).Port)
-	_, err = listen(t.Context(), slog.New(slog.DiscardHandler), address{text: all, from: "--http"}, address{text: taken.Addr().String(), from: "--resp"}, address{text: settings.Off})
-	if want += "the server listens on " + all + " already: give one of them another port"; err == nil || err.Error() != want {
+	all := freePort(t)
+	_, err = listen(t.Context(), slog.New(slog.DiscardHandler), address{text: all, from: "--http"}, address{text: "127.0.0.1" + all, from: "--resp"}, address{text: settings.Off})
+	if want := "listen on 127.0.0.1" + all + " (--resp): the server listens on " + all + " already: give one of them another port"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
+}
+
+// freePort returns a free port of all interfaces, below those that connections of other programs get.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := fmt.Sprintf(":%d", 10_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", port); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
