@@ -149,7 +149,7 @@ func start(t *testing.T, config, shell string) *target {
 		}
 	})
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if v.probe(otherAddress, "/readyz") == nil {
+		if v.probe(otherAddress, "/v1/ids/orders") == nil { // ready is a server that has ids of any kind
 			return v
 		}
 		if time.Now().After(deadline) {
