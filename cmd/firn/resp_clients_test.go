@@ -96,9 +96,9 @@ func needClient(t *testing.T, installed bool, what string) {
 	switch {
 	case installed:
 	case os.Getenv("CI") == "true":
-		t.Fatalf("%s is missing: run scripts/need-clients", what)
+		t.Fatalf("%s is missing: run scripts/need-clients and scripts/need-tools", what)
 	default:
-		t.Skipf("%s is missing: run scripts/need-clients", what)
+		t.Skipf("%s is missing: run scripts/need-clients and scripts/need-tools", what)
 	}
 }
 
