@@ -22,11 +22,16 @@ const joinTimeout = 3 * time.Second
 // each pool, and takes an id of each counter. Up to the first write the code of the server itself decides, so what Examine
 // finds is what prevents a server.
 func Examine(ctx context.Context, s store.Store, cfg settings.Config) (found []store.Finding) {
-	ciphers, _ := ciphersOf(cfg) // CheckKeys finds what is wrong with them
+	ciphers, err := ciphersOf(cfg)
+	if err != nil { // the keys were read before: they changed since
+		return []store.Finding{Fails("veil", err)}
+	}
 	log := slog.New(slog.DiscardHandler)
 	service := &Service{store: untouched(s), log: log, joining: make(chan struct{}, poolsAtOnce)}
 	b := builder{service: service, old: &snapshot{}, made: &snapshot{pools: map[string]*pool{}}, ciphers: ciphers}
-	_ = b.joinPools(ctx, cfg.Namespaces) // whoever read the configuration finds what is wrong with their settings
+	if err := b.joinPools(ctx, cfg.Namespaces); err != nil { // their settings were checked before
+		return []store.Finding{Fails("pool", err)}
+	}
 	found = b.examinePools(ctx)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		f, err := b.examineCounter(ctx, name, cfg.Namespaces[name])

@@ -154,7 +154,7 @@ const texts = {
   releaseDone: ['It was released. It is free at {0}, or 20 s later if its holder still runs.', '已收回。{0} 之后可重新分配；持有者还在运行的，再等 20 秒。'],
   cancel: ['Cancel', '取消'],
   lately: ['Joined and left in the last hour', '最近一小时的加入与离开'],
-  latelyNone: ['Nobody joined or left.', '没有变化。'],
+  latelyNone: ['No process joined or left.', '没有变化。'],
   joined: ['joined', '加入'],
   steps: ['Steps since you opened the page', '打开页面以来的步长'],
   storeNoAdmin: ['The state of the store needs a token with admin: true.', '查看存储状态需要 admin: true 的 token。'],
