@@ -64,11 +64,15 @@ func New() (*Console, error) {
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	c := &Console{files: map[string]*file{}, version: versionOf(raw)}
+	pack, err := gzip.NewWriterLevel(nil, gzip.BestCompression) // one for all, as each takes 800 kB
+	if err != nil {
+		return nil, err
+	}
 	for name, text := range raw {
 		if name == "index.html" {
 			text = bytes.ReplaceAll(text, []byte("{version}"), []byte(c.version))
 		}
-		if c.files[name], err = newFile(name, text); err != nil {
+		if c.files[name], err = newFile(name, text, pack); err != nil {
 			return nil, fmt.Errorf("console: %s: %w", name, err)
 		}
 	}
@@ -87,18 +91,15 @@ func versionOf(raw map[string][]byte) string {
 	return hex.EncodeToString(all.Sum(nil))[:16]
 }
 
-func newFile(name string, text []byte) (*file, error) {
+func newFile(name string, text []byte, pack *gzip.Writer) (*file, error) {
 	sum := sha256.Sum256(text)
 	f := &file{contentType: types[path.Ext(name)], plain: text, tag: `"` + hex.EncodeToString(sum[:])[:16] + `"`}
 	var small bytes.Buffer
-	to, err := gzip.NewWriterLevel(&small, gzip.BestCompression)
-	if err != nil {
+	pack.Reset(&small)
+	if _, err := pack.Write(text); err != nil {
 		return nil, err
 	}
-	if _, err := to.Write(text); err != nil {
-		return nil, err
-	}
-	if err := to.Close(); err != nil {
+	if err := pack.Close(); err != nil {
 		return nil, err
 	}
 	f.small = small.Bytes()
