@@ -25,6 +25,7 @@ const life = "first"
 type Store struct {
 	mu      sync.Mutex
 	entries map[string]store.Entry
+	keys    []string // of the entries, in order
 	random  func() int64
 	closed  bool
 }
@@ -78,6 +79,10 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			return store.Entry{}, fmt.Errorf("%w: revision %d, not %d", store.ErrConflict, now, old)
 		}
 		e := store.Entry{Key: key, Value: value, Revision: store.Revision(s.random() | 1)} // never 0
+		if _, known := s.entries[key]; !known {
+			at, _ := slices.BinarySearch(s.keys, key)
+			s.keys = slices.Insert(s.keys, at, key)
+		}
 		s.entries[key] = copied(e)
 		e.Life = life
 		return copied(e), nil
@@ -87,10 +92,12 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	return locked(ctx, s, "list", prefix, func() (list []store.Entry, err error) {
-		for _, key := range slices.Sorted(maps.Keys(s.entries)) {
-			if strings.HasPrefix(key, prefix) {
-				list = append(list, copied(s.entries[key]))
+		first, _ := slices.BinarySearch(s.keys, prefix)
+		for _, key := range s.keys[first:] {
+			if !strings.HasPrefix(key, prefix) {
+				break
 			}
+			list = append(list, copied(s.entries[key]))
 		}
 		return list, nil
 	})
@@ -130,11 +137,15 @@ func (s *Store) Restore(to Snapshot) {
 	defer s.mu.Unlock()
 	s.entries = map[string]store.Entry{}
 	maps.Copy(s.entries, to)
+	s.keys = slices.Sorted(maps.Keys(to))
 }
 
 // Delete removes a key, like an eviction.
 func (s *Store) Delete(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if at, known := slices.BinarySearch(s.keys, key); known {
+		s.keys = slices.Delete(s.keys, at, at+1)
+	}
 	delete(s.entries, key)
 }
