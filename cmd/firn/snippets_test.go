@@ -84,6 +84,7 @@ func newReader(t *testing.T) *reader {
 		"bin/grpcurl":  filepath.Join(root, ".tools/grpcurl-v*"),
 		"proto":        filepath.Join(root, "proto"),
 		"node_modules": filepath.Join(root, ".tools/clients/node_modules"),
+		"lib":          filepath.Join(root, ".tools/clients-java"),
 	} {
 		if there, err := filepath.Glob(path); err == nil && len(there) > 0 {
 			if err := os.Symlink(there[len(there)-1], filepath.Join(r.folder, name)); err != nil {
@@ -111,7 +112,12 @@ func (r *reader) serve(line string) {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir, cmd.Env = r.root, append(r.clean, "FIRN_HTTP=127.0.0.1:0", "FIRN_RESP=127.0.0.1:0", "FIRN_GRPC=127.0.0.1:0")
 	http, resp, grpc := serveUntilTheEnd(r.t, cmd)
-	r.replace = strings.NewReplacer("127.0.0.1:7070", "127.0.0.1:"+http, "127.0.0.1:7071", "127.0.0.1:"+resp, "127.0.0.1:7072", "127.0.0.1:"+grpc,
+	r.replace = addresses(http, resp, grpc)
+}
+
+// addresses replaces the ports in documents with those of a server.
+func addresses(http, resp, grpc string) *strings.Replacer {
+	return strings.NewReplacer("127.0.0.1:7070", "127.0.0.1:"+http, "127.0.0.1:7071", "127.0.0.1:"+resp, "127.0.0.1:7072", "127.0.0.1:"+grpc,
 		"-p 7071", "-p "+resp, "port=7071", "port="+resp, "port: 7071", "port: "+resp)
 }
 
