@@ -11,7 +11,7 @@ firn = redis.Redis(connection_pool=redis.BlockingConnectionPool.from_url(
     settings.IDS_URL,
     max_connections=8, timeout=2,  # seconds to wait for a free connection
     socket_connect_timeout=1, socket_timeout=1,
-    retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1), 3),
+    retry=Retry(ExponentialWithJitterBackoff(base=0.05, cap=1), 4),
     retry_on_error=[redis.ConnectionError, redis.TimeoutError, redis.exceptions.TryAgainError],
 ))
 

@@ -17,7 +17,7 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
  * <p>A call that fails may have taken ids. They are skipped, so it is repeated without harm.
  */
 public class Ids {
-    private static final int ATTEMPTS = 4;
+    private static final int ATTEMPTS = 5;
 
     private final LettuceConnectionFactory firn;
     private final byte[] namespace;
