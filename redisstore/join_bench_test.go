@@ -25,7 +25,7 @@ func BenchmarkJoin(b *testing.B) {
 	}
 	for _, n := range []int{500, 1000, 2000, 16000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			pool := fmt.Sprintf("join-%d-%d", n, b.N)
+			pool := fmt.Sprint("join-", time.Now().UnixNano()) // a repetition must not find the workers of the last one held
 			join := func() error {
 				slots, err := lease.NewSlots(lease.Config{Store: s, Pool: pool, Look: time.Second, Generator: firn.Config{Layout: layout}})
 				if err != nil {
