@@ -41,7 +41,7 @@ func TestAServerReloadsItsConfiguration(t *testing.T) {
 	file := filepath.Join(folder, "firn.yaml")
 	configure := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte("store: 'memory:'\nlisten: {http: '127.0.0.1:0'}\n"+text), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte("store: 'memory:'\nlisten: {http: '127.0.0.1:0', resp: off, grpc: off}\n"+text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
