@@ -29,7 +29,7 @@ func (w *waiting) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements [slog.Handler].
 func (w *waiting) Handle(_ context.Context, r slog.Record) error {
-	if r.Level < slog.LevelWarn && !strings.Contains(r.Message, "waiting for") {
+	if r.Level < slog.LevelWarn && !strings.Contains(r.Message, "waiting") {
 		return nil
 	}
 	line := "firn: " + r.Message
