@@ -64,7 +64,7 @@ func (c *Caller) Denied(namespace string) error {
 	if c.is.anonymous {
 		return unauthorized("namespace %q needs a token: Authorization: Bearer TOKEN over HTTP, AUTH TOKEN over the Redis protocol", namespace)
 	}
-	return failure.New(http.StatusForbidden, "forbidden", "token %s may not use namespace %q: its namespaces are in the configuration of the server", c.is.name, namespace)
+	return failure.New(http.StatusForbidden, "forbidden", "token %s may not use namespace %q: add it to the token's namespaces in the configuration of the server", c.is.name, namespace)
 }
 
 // CheckAdmin returns a failure unless the caller may look at pools and metrics.
