@@ -20,8 +20,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// fleetSizes are how many processes the fleets have, the last for what is played with one size only.
-// docs/scale.md is made with -fleets 1000,2000,4000,8000,16000.
+// fleetSizes are how many processes the fleets have. docs/scale.md has those of -fleets 1000,2000,4000,8000,16000.
 var fleetSizes = flag.String("fleets", "60,200", "sizes of the fleets of TestFleets")
 
 // A center is a store on a network, one server that answers call after call: each takes a part of the

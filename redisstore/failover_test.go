@@ -229,6 +229,23 @@ func TestAFailoverOfTwoServers(t *testing.T) {
 	}
 }
 
+// replaced has a follower take over from the owner of its slots.
+func replaced(t *testing.T, owner, follower *redis.Client) {
+	t.Helper()
+	ctx := context.Background()
+	var asked time.Time
+	await(t, "the failover", func() bool {
+		if time.Since(asked) > 6*time.Second { // Redis gives up after 5 s
+			asked = time.Now()
+			if err := follower.ClusterFailover(ctx).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		info, err := owner.Info(ctx, "replication").Result()
+		return err == nil && contains(info, "role:slave")
+	})
+}
+
 func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -250,17 +267,7 @@ func TestAClusterFailsOverAndMovesTheSet(t *testing.T) {
 	if f := verdict(t, s); f.Verdict != store.Doubtful || !contains(f.Says, "to replace a missing one") {
 		t.Errorf("%v: %v", f.Verdict, f)
 	}
-	var asked time.Time
-	await(t, "the failover", func() bool {
-		if time.Since(asked) > 6*time.Second { // Redis gives up after 5 s
-			asked = time.Now()
-			if err := follower.ClusterFailover(ctx).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		info, err := owner.Info(ctx, "replication").Result()
-		return err == nil && contains(info, "role:slave")
-	})
+	replaced(t, owner, follower)
 	settles(t, s, "after the failover")
 	second := confirmed(t, s, "after the failover")
 	if alone == second || first == second {
@@ -375,7 +382,6 @@ func TestNothingIsWrittenToASetThatMayHaveBeenCopied(t *testing.T) {
 // The replica of the node that had the set does not know of the move, and is empty.
 func TestASetMovedWithoutItsSlotIsNotCreatedAgain(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	addrs, all := cluster(t)
 	s := open(t, "redis://"+addrs[0]+"?cluster=true")
 	owner, other := raw(t, addrs[0]), raw(t, addrs[1])
@@ -384,17 +390,7 @@ func TestASetMovedWithoutItsSlotIsNotCreatedAgain(t *testing.T) {
 	const half = 3
 	migrate(t, owner, other, half)
 	expect(t, "the owner", second(write(s, "k")), store.ErrUnavailable, "is moving the key")
-	var asked time.Time
-	await(t, "the failover", func() bool {
-		if time.Since(asked) > 6*time.Second { // Redis gives up after 5 s
-			asked = time.Now()
-			if err := follower.ClusterFailover(ctx).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		info, err := owner.Info(ctx, "replication").Result()
-		return err == nil && contains(info, "role:slave")
-	})
+	replaced(t, owner, follower)
 	await(t, "the client to know", func() bool { return errors.Is(second(write(s, "k")), store.ErrRefused) })
 	late := open(t, "redis://"+addrs[0]+"?cluster=true")
 	expect(t, "the replica of the owner", second(write(late, "k")), store.ErrRefused, "no set", addrs[1], "redis-cli --cluster fix")

@@ -13,11 +13,10 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-const holders = 16_000
-
-// BenchmarkHold has 16,000 live holders in this process, 40 to a store, as if each store were a host's,
-// for a minute and a half: each renews its fence once a minute and looks every 3 s. It reports what they take of this process's processors.
+// BenchmarkHold has 16,000 live holders in this process, 40 to a store, as if each store were a host's, for a
+// minute and a half: each renews its fence once a minute and looks every 3 s. It reports what they take of the processors.
 func BenchmarkHold(b *testing.B) {
+	const holders = 16_000
 	ctx := context.Background()
 	url := "redis://" + servers.Redis(b).Addr()
 	stores := make([]*redisstore.Store, holders/40)

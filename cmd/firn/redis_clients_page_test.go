@@ -6,13 +6,14 @@ import (
 	"net"
 	"os/exec"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 )
 
 // A faultyProxy relays connections to a server of the Redis protocol. The first three requests for a batch meet faults:
 // the connection of the first is never answered again, that of the second is closed instead, and the third is answered
-// with TRYAGAIN. The server takes the ids of the first two, and nobody gets them.
+// with TRYAGAIN. The server takes the ids of the first two, which are then skipped.
 type faultyProxy struct {
 	server   string
 	requests atomic.Int32 // for batches
@@ -37,8 +38,7 @@ func startFaultyProxy(t *testing.T, server string) (p *faultyProxy, port string)
 			go p.relay(client)
 		}
 	}()
-	_, port, _ = net.SplitHostPort(l.Addr().String())
-	return p, port
+	return p, strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 func (p *faultyProxy) relay(client net.Conn) {
@@ -76,7 +76,7 @@ func (p *faultyProxy) relay(client net.Conn) {
 			case 1:
 				discard.Store(true)
 				server.Write(request[:n])
-				if n, _ := io.Copy(io.Discard, client); n > 0 {
+				if n, _ := io.Copy(io.Discard, client); n > 0 { // until the client closes, however
 					p.reused.Store(true)
 				}
 				return
