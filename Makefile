@@ -94,8 +94,10 @@ mutate: ## make every small wrong change of FILES (as 'lease/*.go') and find tho
 	go run ./internal/mutate -files '$(FILES)' -for $(FOR) -results bin/mutants.jsonl -again
 
 .PHONY: bench
-bench: ## measure Firn beside other generators (six minutes)
-	go run ./bench/report
+bench: bench-serving bench-resp ## repeat the measurements of docs/benchmarks.md and its chart: servers, generators, processes, joins (a quarter of an hour)
+	go run ./bench/report -chart docs/speed.svg
+	go run ./bench/report start
+	cd redisstore && go test . -run '^$$' -bench Join -benchtime 1x
 
 .PHONY: bench-java
 bench-java: ## measure generators of Java the same way (four minutes; needs Java 17 and Maven)

@@ -19,7 +19,7 @@ import (
 const settled = 10 * time.Second
 
 // starts measures whole processes: the command, beside a program that makes an id with the same lease and nothing
-// else; and the memory of a server without requests.
+// else; the memory of a server without requests; and the first id of a checkout whose build cache is empty.
 func starts() (err error) {
 	dir, err := os.MkdirTemp("", "firn-start-")
 	if err != nil {
@@ -46,6 +46,11 @@ func starts() (err error) {
 		return err
 	}
 	fmt.Printf("\nAn idle server has %.1f MB of resident memory after %v.\n", resident, settled)
+	cold := command{path: "go", args: []string{"run", "./cmd/firn", "next"}, env: []string{stateIn(filepath.Join(dir, "cold")), "GOCACHE=" + filepath.Join(dir, "cache")}}
+	if err := cold.run(); err != nil {
+		return err
+	}
+	fmt.Printf("\nThe first id of a checkout with an empty build cache takes %.0f s, and %.0f s of processor time.\n", cold.wall[0]/1000, cold.busy[0]/1000)
 	return nil
 }
 
