@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/mattn/go-isatty"
 )
@@ -29,14 +28,15 @@ func (w *waiting) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements [slog.Handler].
 func (w *waiting) Handle(_ context.Context, r slog.Record) error {
-	if r.Level < slog.LevelWarn && !strings.Contains(r.Message, "waiting") {
-		return nil
-	}
-	line := "firn: " + r.Message
+	line, shown := "firn: "+r.Message, r.Level >= slog.LevelWarn
 	r.Attrs(func(a slog.Attr) bool {
 		line += fmt.Sprintf(", %s %v", a.Key, a.Value)
+		shown = shown || a.Key == "for" // it announces a wait, see lease.Config.Log
 		return true
 	})
+	if !shown {
+		return nil
+	}
 	_, err := fmt.Fprintln(w.out, plain(line))
 	return err
 }
