@@ -62,8 +62,8 @@ func check(of Instance, guard int64) error {
 // and the caller's. Guard is in milliseconds, at least 1. A stable instance, or one with
 // [Forever], never takes another's number and never loses its own.
 //
-// It is idempotent: call it again if an answer was lost. Errors: *[OverflowError],
-// *[ClockError], [store.ErrForeign], *[firn.RangeError], *[firn.SyntaxError] and the store's.
+// It is idempotent: call it again if an answer was lost. Errors: [ErrOverflow],
+// [ErrClock], [store.ErrForeign], *[firn.RangeError], *[firn.SyntaxError] and the store's.
 func (r *Registrar) Distribute(ctx context.Context, of Instance, bits int, guard int64) (State, error) {
 	if err := check(of, guard); err != nil {
 		return State{}, err
@@ -111,7 +111,8 @@ func (r *Registrar) distribute(ctx context.Context, q *request) (State, error) {
 		case err != nil:
 			return State{}, err
 		case m.Held && m.Instance == q.Name && id >= q.limit:
-			return State{}, &OverflowError{Namespace: q.Namespace, Instance: q.Name, Total: q.total, Own: id}
+			return State{}, refuse(ErrOverflow, "instance %q of %q has machine number %d, which is not below %d: ask for more machine bits, or return the number first",
+				q.Name, q.Namespace, id, q.total)
 		case id < q.limit && (!m.Held || m.Instance == q.Name):
 			return r.hold(ctx, q, b, id, m)
 		}
@@ -155,7 +156,8 @@ func (r *Registrar) find(ctx context.Context, q *request, v *view) (int, error) 
 				if found {
 					continue
 				}
-				return 0, &OverflowError{Namespace: q.Namespace, Instance: q.Name, Total: q.limit, Own: -1}
+				return 0, refuse(ErrOverflow, "no machine number is left in %q for instance %q: all %d are assigned; use more machine bits, or return the numbers of instances that are gone",
+					q.Namespace, q.Name, q.limit)
 			}
 			if !ok {
 				break // a number may be free by now: list again

@@ -8,7 +8,7 @@ import (
 )
 
 // Guard records that an instance is alive, and its safe-guard time in milliseconds, at
-// least 1. Errors: *[NotFoundError], *[LostError], *[ClockError], [store.ErrForeign] and the
+// least 1. Errors: [ErrNotFound], [ErrLost], [ErrClock], [store.ErrForeign] and the
 // store's.
 func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
 	if err := check(of, guard); err != nil {
@@ -24,9 +24,9 @@ func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
 		case err != nil:
 			return err
 		case m.Held && m.Instance != of.Name:
-			return &LostError{Namespace: of.Namespace, Instance: of.Name, Machine: id}
+			return refuse(ErrLost, "another instance has machine number %d, which instance %q of %q had: stop issuing ids and request a new number", id, of.Name, of.Namespace)
 		case !m.Held:
-			return &NotFoundError{Namespace: of.Namespace, Instance: of.Name}
+			return notFound(of)
 		}
 		m.Stamp = max(m.Stamp, now)
 		m.setGuard(guard)
@@ -42,7 +42,7 @@ func (r *Registrar) Guard(ctx context.Context, of Instance, guard int64) error {
 // Revert returns an instance's number. If the call says that the instance is stable, the
 // instance keeps the number, and Revert only records that it was alive until now. A call that
 // does not say so returns the number of a stable instance too: so an operator frees the number
-// of an instance that is gone. Errors: *[NotFoundError], *[ClockError], [store.ErrForeign] and
+// of an instance that is gone. Errors: [ErrNotFound], [ErrClock], [store.ErrForeign] and
 // the store's. If another instance has the number by now, that is not an error. A concurrent
 // Distribute for the same instance may happen before or after: the protocol cannot distinguish
 // two processes of the same name.

@@ -109,7 +109,7 @@ func (r *Registrar) bucket(ctx context.Context, namespace, instance string) (buc
 }
 
 // lookUp reads the bucket of an instance and the machine listed for it, which another instance
-// may have by now. If no machine is listed, the error is a *[NotFoundError].
+// may have by now. If no machine is listed, the error is [ErrNotFound].
 func (r *Registrar) lookUp(ctx context.Context, of Instance) (bucket, int, machine, error) {
 	b, err := r.bucket(ctx, of.Namespace, of.Name)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *Registrar) lookUp(ctx context.Context, of Instance) (bucket, int, machi
 	}
 	id, ok := b.Machines[of.Name]
 	if !ok {
-		return b, 0, machine{}, &NotFoundError{Namespace: of.Namespace, Instance: of.Name}
+		return b, 0, machine{}, notFound(of)
 	}
 	m, err := r.machine(ctx, of.Namespace, id)
 	return b, id, m, err
@@ -133,7 +133,8 @@ func (r *Registrar) setMachine(ctx context.Context, namespace string, id int, m 
 func (r *Registrar) setBucket(ctx context.Context, namespace, instance string, b bucket) (bucket, error) {
 	if value, err := json.Marshal(b); err == nil && len(value) > store.MaxValueBytes {
 		r.warn("an instance gets no machine number: the record of its name is full", "namespace", namespace, "instance", instance, "instances", len(b.Machines))
-		return b, &OverflowError{Namespace: namespace, Instance: instance, Total: len(b.Machines) - 1, Own: -1, Crowded: true}
+		return b, refuse(ErrOverflow, "no machine number for instance %q of %q: its record is full of %d other instances; return the numbers of instances that are gone, or use another instance name",
+			instance, namespace, len(b.Machines)-1)
 	}
 	var err error
 	b.revision, err = r.write(ctx, bucketKey(namespace, instance), b.revision, b)

@@ -129,7 +129,8 @@ func (r *Registrar) now(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	if wall := r.cfg.Time.Wall(); now.Sub(wall).Abs() > r.cfg.Tolerance {
-		return 0, &ClockError{Store: now, Server: wall, Tolerance: r.cfg.Tolerance}
+		return 0, refuse(ErrClock, "the store's clock reads %s and this server's %s, more than %v apart: synchronize them",
+			now.UTC().Format(time.RFC3339Nano), wall.UTC().Format(time.RFC3339Nano), r.cfg.Tolerance)
 	}
 	return now.UnixMilli(), nil
 }
