@@ -3,18 +3,16 @@ package cosid
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 	"github.com/firn-id/firn/store"
 )
 
-// ShareName is the name of CosId's default id generator.
-const ShareName = "__share__"
+// shareName is the name of CosId's default id generator, which /ids without a name means.
+const shareName = "__share__"
 
 // ErrUnknownName is what Config.Issue returns for an unknown name.
 var ErrUnknownName = errors.New("unknown name")
@@ -37,48 +35,36 @@ type Denied struct {
 
 func (e *Denied) Error() string { return e.Reason }
 
-// Config is the configuration of a [Handler].
+// Config is the configuration of a [Handler]. All fields are required, except Time, Issue and Log.
 type Config struct {
-	// Store keeps machine numbers and segments. Required.
+	// Store keeps machine numbers and segments.
 	Store store.Store
 	// Time is the clock if the store has no clock, and times waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Tolerance is how far the clocks of store and server may be apart. Default: 10s.
-	Tolerance time.Duration
-	// MaxMachines limits the numbers in use in a machine namespace, whatever machine bits
-	// clients request. At most 1,048,576. Default: 65,536.
-	MaxMachines int
-	// Timeout bounds the work for one request. Default: 10s.
-	Timeout time.Duration
 
 	// Issue returns the next id of a name as text, for /ids. Number asks for a 64-bit number; a name
 	// without numbers then loses no id. Its errors: [ErrUnknownName], [ErrNoNumber], *[Denied];
 	// any other is a failure. If Issue is nil, /ids does not exist.
 	Issue func(ctx context.Context, name string, number bool) (string, error)
-	// Share is the name that /ids and /ids/as-string pass to Issue. Default: [ShareName].
-	Share string
-
 	// Allow returns an error if the client may not use the name; *[Denied] says why. The name
 	// is Firn's name of a machine namespace, a segment or a namespace of ids, see [FirnName].
-	// Default: all requests are allowed.
 	Allow func(r *http.Request, name string) error
 	// Segment returns the least id of the segment with that name, and how many ids a client may
 	// take of it at once, or an error that matches
 	// [ErrNoSegment] if the name is not a segment's: a second counter beside another kind of
 	// namespace, or bare numbers of a namespace with another text form, would repeat ids.
-	// Default: every name is a segment that begins at 1, with steps up to 1,000,000.
 	Segment func(name string) (least firn.ID, maxStep int64, err error)
 	// Create is called before a name that the store does not have is made, and returns an error, such as *[Denied], if
-	// the client may not make it. Undo is called if another request made it meanwhile. Default: no limit.
+	// the client may not make it. Undo is called if another request made it meanwhile.
 	Create func(r *http.Request) (undo func(), err error)
 	// Skip is called after Allow, before a counter begins so far above its least id that only known clients may do so:
-	// it uses up the ids below. It returns an error, such as *[Denied], if the client may not. Default: every client may.
+	// it uses up the ids below. It returns an error, such as *[Denied], if the client may not.
 	Skip func(r *http.Request) error
 	// Take is called after Allow, before a range of ids is taken from a segment. It returns
 	// an error, such as *[Denied] with 429, if the client must wait. Done is called after,
-	// with whether the range was issued. Default: no limit.
+	// with whether the range was issued.
 	Take func(r *http.Request, name string, ids int64) (done func(issued bool), err error)
-	// Observe, if not nil, is called after each request with its operation, "machines",
+	// Observe is called after each request with its operation, "machines",
 	// "segments", "ids" or "other", and its status. The status of a bad request is 400 even
 	// if the client is sent another one. Several goroutines call it.
 	Observe func(operation string, status int, took time.Duration)
@@ -87,59 +73,11 @@ type Config struct {
 }
 
 const (
-	mostStep       = 1 << 40
-	defaultTimeout = 10 * time.Second
+	mostStep = 1 << 40
+	// timeout bounds the work for one request.
+	timeout = 10 * time.Second
 	// DefaultMaxStep is the greatest step of names that the configuration does not declare, as of segments. CosId's
 	// segment chain multiplies its step as demand grows, 10 by default. With steps of 2^40 a client would use a name up
 	// with 8 million requests.
 	DefaultMaxStep = 1_000_000
 )
-
-func (c *Config) check() error {
-	var errs []error
-	if c.Time == nil {
-		c.Time = firn.SystemTime()
-	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
-	if c.Timeout < 0 {
-		errs = append(errs, &firn.RangeError{What: "timeout", Value: c.Timeout.String(), Min: "1ns", Max: "any"})
-	}
-	if c.Share == "" {
-		c.Share = ShareName
-	}
-	if c.Allow == nil {
-		c.Allow = func(*http.Request, string) error { return nil }
-	}
-	if c.Segment == nil {
-		c.Segment = func(string) (firn.ID, int64, error) { return 0, DefaultMaxStep, nil }
-	}
-	if c.Create == nil {
-		c.Create = func(*http.Request) (func(), error) { return func() {}, nil }
-	}
-	if c.Skip == nil {
-		c.Skip = func(*http.Request) error { return nil }
-	}
-	if c.Take == nil {
-		c.Take = func(*http.Request, string, int64) (func(bool), error) { return func(bool) {}, nil }
-	}
-	if c.Observe == nil {
-		c.Observe = func(string, int, time.Duration) {}
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	return errors.Join(errs...)
-}
-
-// machines returns the registrar for a checked configuration.
-func (c *Config) machines() (*registrar.Registrar, error) {
-	r, err := registrar.New(registrar.Config{
-		Store: c.Store, Time: c.Time, Tolerance: c.Tolerance, MaxMachines: c.MaxMachines, Log: c.Log,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cosid: %w", err)
-	}
-	return r, nil
-}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/segment"
@@ -42,16 +44,19 @@ func (h *handler) shouldLog(kind string) (omitted int, ok bool) {
 }
 
 // Handler returns the handler for all paths of CosId's proxy: /machines/, /segments/ and
-// /ids. Mount it at these, or below a prefix that is stripped. Config.Timeout bounds its
-// work; it reads no request bodies, and leaves their limit to the server.
+// /ids. Mount it at these, or below a prefix that is stripped. It reads no request bodies, and
+// leaves their limit to the server.
 func Handler(cfg Config) (http.Handler, error) {
-	if err := cfg.check(); err != nil {
-		return nil, fmt.Errorf("cosid: %w", err)
+	if cfg.Time == nil {
+		cfg.Time = firn.SystemTime()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &handler{cfg: cfg, logged: map[string]*logging.Seldom{}}
 	var err error
-	if h.machines, err = cfg.machines(); err != nil {
-		return nil, err
+	if h.machines, err = registrar.New(registrar.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log}); err != nil {
+		return nil, fmt.Errorf("cosid: %w", err)
 	}
 	h.segments, err = segment.NewSource(segment.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log})
 	if err != nil {
@@ -109,7 +114,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, by methods, allo
 		w.Header().Set("Allow", allow)
 		return &failure{status: http.StatusMethodNotAllowed, early: true, code: codeOther, msg: fmt.Sprintf("method %s is not allowed here: use %s", clip(r.Method), allow)}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	if err := do(w, r.WithContext(ctx)); err != nil {
 		return failureOf(err)

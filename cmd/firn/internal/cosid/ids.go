@@ -32,7 +32,7 @@ func (h *handler) idAsString(w http.ResponseWriter, r *http.Request) error {
 func (h *handler) issue(r *http.Request, number bool) (string, error) {
 	name := r.PathValue("name")
 	if name == "" {
-		name = h.cfg.Share
+		name = shareName
 	}
 	p := &params{}
 	if p.check("name", name); p.err != nil {

@@ -28,11 +28,9 @@ type Config struct {
 	Store store.Store
 	// Time is the clock if the store has no clock, and times waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
-	// Tolerance is how far the clocks of store and server may be apart. Default: 10s.
-	Tolerance time.Duration
 	// MaxMachines limits the numbers in use in a namespace, whatever bits clients request:
-	// a client that uses a new name each time would otherwise fill the store. At most
-	// 1,048,576. Default: 65,536.
+	// a client that uses a new name each time would otherwise fill the store.
+	// Default: 65,536.
 	MaxMachines int
 	// Random draws waits and choices. Several goroutines call it. Default: math/rand/v2.
 	Random func() uint64
@@ -41,9 +39,9 @@ type Config struct {
 }
 
 const (
-	defaultTolerance   = 10 * time.Second
+	// tolerance is how far the clocks of store and server may be apart.
+	tolerance          = 10 * time.Second
 	defaultMaxMachines = 1 << 16
-	mostMachines       = 1 << 20
 
 	// maxTries bounds the tries of a call, and maxFaults those that end without an answer
 	// of the store.
@@ -52,24 +50,14 @@ const (
 )
 
 func (c *Config) check() error {
-	var errs []error
 	if c.Store == nil {
-		errs = append(errs, &firn.SyntaxError{Field: "Store", Reason: "registrar: Config.Store is required"})
+		return &firn.SyntaxError{Field: "Store", Reason: "registrar: Config.Store is required"}
 	}
 	if c.Time == nil {
 		c.Time = firn.SystemTime()
 	}
-	if c.Tolerance == 0 {
-		c.Tolerance = defaultTolerance
-	}
-	if c.Tolerance < 0 {
-		errs = append(errs, &firn.RangeError{What: "tolerance", Value: c.Tolerance.String(), Min: "0s", Max: "any"})
-	}
 	if c.MaxMachines == 0 {
 		c.MaxMachines = defaultMaxMachines
-	}
-	if c.MaxMachines < 1 || c.MaxMachines > mostMachines {
-		errs = append(errs, firn.NewRangeError("number of machines", int64(c.MaxMachines), 1, mostMachines, ""))
 	}
 	if c.Random == nil {
 		c.Random = rand.Uint64
@@ -77,7 +65,7 @@ func (c *Config) check() error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // A Registrar assigns machine numbers. Its methods may be called concurrently and
@@ -128,9 +116,9 @@ func (r *Registrar) now(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if wall := r.cfg.Time.Wall(); now.Sub(wall).Abs() > r.cfg.Tolerance {
+	if wall := r.cfg.Time.Wall(); now.Sub(wall).Abs() > tolerance {
 		return 0, refuse(ErrClock, "the store's clock reads %s and this server's %s, more than %v apart: synchronize them",
-			now.UTC().Format(time.RFC3339Nano), wall.UTC().Format(time.RFC3339Nano), r.cfg.Tolerance)
+			now.UTC().Format(time.RFC3339Nano), wall.UTC().Format(time.RFC3339Nano), tolerance)
 	}
 	return now.UnixMilli(), nil
 }
