@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
@@ -31,7 +32,7 @@ type node struct {
 // A maker starts a store whose users go through a network.
 type maker struct {
 	name string
-	make func(h *host, n *network.Network, dir string) (*backend, error)
+	make func(h *host.Host, n *network.Network, dir string) (*backend, error)
 }
 
 var makers = []maker{
@@ -52,11 +53,11 @@ var makers = []maker{
 	{"zookeeper-set-back", setBack(onZooKeeper, wipeZooKeeper)},
 }
 
-func onFolder(_ *host, _ *network.Network, dir string) (*backend, error) {
+func onFolder(_ *host.Host, _ *network.Network, dir string) (*backend, error) {
 	return &backend{url: "file:" + filepath.Join(dir, "folder"), faults: processFaults()}, nil
 }
 
-func onSQLite(_ *host, _ *network.Network, dir string) (*backend, error) {
+func onSQLite(_ *host.Host, _ *network.Network, dir string) (*backend, error) {
 	return &backend{url: "sqlite:" + filepath.Join(dir, "firn.db"), faults: processFaults()}, nil
 }
 
@@ -79,11 +80,11 @@ func single(net *network.Network, name, url string, clock bool, s *servers.Serve
 	}, nil
 }
 
-func onRedis(h *host, net *network.Network, _ string) (*backend, error) {
+func onRedis(h *host.Host, net *network.Network, _ string) (*backend, error) {
 	return single(net, "redis", "redis://%s", true, servers.Redis(h))
 }
 
-func onMariaDB(h *host, net *network.Network, _ string) (*backend, error) {
+func onMariaDB(h *host.Host, net *network.Network, _ string) (*backend, error) {
 	s := servers.MariaDB(h)
 	if err := mariadb(s, "CREATE DATABASE firn"); err != nil {
 		return nil, err
@@ -95,11 +96,11 @@ func mariadb(s *servers.Server, statement string) error {
 	return command("mariadb", "--no-defaults", "--user=root", "--protocol=tcp", "--host=127.0.0.1", fmt.Sprintf("--port=%d", s.Port()), "-e", statement)
 }
 
-func onPostgres(h *host, net *network.Network, _ string) (*backend, error) {
+func onPostgres(h *host.Host, net *network.Network, _ string) (*backend, error) {
 	return single(net, "postgres", "postgres://postgres:@%s/postgres?sslmode=disable", true, servers.Postgres(h))
 }
 
-func onZooKeeper(h *host, net *network.Network, _ string) (*backend, error) {
+func onZooKeeper(h *host.Host, net *network.Network, _ string) (*backend, error) {
 	return single(net, "zookeeper", "zookeeper://%s/chaos", false, servers.ZooKeeper(h))
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/ledger"
 )
 
@@ -116,16 +117,16 @@ func TestSilenceIsCountedWhileTheStoreIsThere(t *testing.T) {
 }
 
 func TestAHostReturnsWhatWouldEndATest(t *testing.T) {
-	h := &host{}
+	h := &host.Host{}
 	var order []int
 	h.Cleanup(func() { order = append(order, 1) })
 	h.Cleanup(func() { h.Fatalf("%s", "cleanup") })
-	err := together(func() { h.Fatal("one") }, func() {}, func() { h.Skipf("two") })
+	err := host.Together(func() { h.Fatal("one") }, func() {}, func() { h.Skipf("two") })
 	if err == nil || !strings.Contains(err.Error(), "one") || !strings.Contains(err.Error(), "two") {
 		t.Errorf("%v", err)
 	}
 	h.Errorf("and %d", 3)
-	if err := h.end(); err == nil || !strings.Contains(err.Error(), "cleanup") || !strings.Contains(err.Error(), "and 3") {
+	if err := h.End(); err == nil || !strings.Contains(err.Error(), "cleanup") || !strings.Contains(err.Error(), "and 3") {
 		t.Errorf("%v", err)
 	}
 	if !slices.Equal(order, []int{1}) {

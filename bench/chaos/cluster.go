@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
@@ -29,7 +30,7 @@ const (
 	clusterSlots     = 16384
 )
 
-func onCluster(h *host, n *network.Network, _ string) (*backend, error) {
+func onCluster(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	c := &redisCluster{}
 	b := &backend{clock: true}
 	var known []string
@@ -53,7 +54,7 @@ func onCluster(h *host, n *network.Network, _ string) (*backend, error) {
 	return b, nil
 }
 
-func startClusterNode(h *host, n *network.Network, name string) (r *clusterNode, err error) {
+func startClusterNode(h *host.Host, n *network.Network, name string) (r *clusterNode, err error) {
 	r = &clusterNode{node: node{name: name}}
 	if r.known, err = n.Relay(network.To(name, 0)); err != nil {
 		return nil, err

@@ -6,12 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // onEtcd starts three members that reach each other through relays.
-func onEtcd(h *host, n *network.Network, _ string) (*backend, error) {
+func onEtcd(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	const members = 3
 	b := &backend{}
 	var peers, known, all []string
@@ -42,7 +43,7 @@ func onEtcd(h *host, n *network.Network, _ string) (*backend, error) {
 			n.Node(m.name, m.server.Addr(), peer)
 		}
 	}
-	if err := together(starts...); err != nil {
+	if err := host.Together(starts...); err != nil {
 		return nil, err
 	}
 	b.url = "etcd://" + strings.Join(known, ",")

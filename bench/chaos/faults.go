@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/bench/internal/wallclock"
 )
@@ -257,5 +258,5 @@ func each(nodes []*node, do func(*node)) error {
 	for k, n := range nodes {
 		fs[k] = func() { do(n) }
 	}
-	return together(fs...)
+	return host.Together(fs...)
 }

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/bench/internal/program"
 )
@@ -162,10 +163,10 @@ func (m maker) play(ctx context.Context, s settings, dir string) (r result, err 
 	if w.guard, err = newGuard(); err != nil {
 		return r, err
 	}
-	h := &host{}
-	defer func() { err = errors.Join(err, h.end(), w.net.Close(), log.Close(), w.guard.end()) }()
+	h := &host.Host{}
+	defer func() { err = errors.Join(err, h.End(), w.net.Close(), log.Close(), w.guard.end()) }()
 	var failed error
-	if err := attempt(func() { w.store, failed = m.make(h, w.net, dir) }); err != nil || failed != nil {
+	if err := host.Attempt(func() { w.store, failed = m.make(h, w.net, dir) }); err != nil || failed != nil {
 		return r, errors.Join(err, failed)
 	}
 	if scheme, _, _ := strings.Cut(w.store.url, ":"); scheme == "file" || scheme == "sqlite" {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
@@ -28,7 +29,7 @@ func newRedis(net *network.Network, name string) (*redisNode, error) {
 }
 
 // start starts it as a replica or a primary, with the addresses that it announces to others.
-func (r *redisNode) start(h *host, n *network.Network, of *redisNode) {
+func (r *redisNode) start(h *host.Host, n *network.Network, of *redisNode) {
 	role := "no one"
 	if of != nil {
 		role = strings.Replace(of.known, ":", " ", 1)
@@ -101,7 +102,7 @@ func (r *redisNode) follows() error {
 }
 
 // onReplica is a primary with a replica that only an operator promotes.
-func onReplica(h *host, n *network.Network, _ string) (*backend, error) {
+func onReplica(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	p := &pair{apart: map[string]bool{}}
 	for k := range p.nodes {
 		r, err := newRedis(n, fmt.Sprintf("redis-%d", k+1))
@@ -173,7 +174,7 @@ func (p *pair) lose(w *world, a act) error {
 	w.net.Block(network.Sides(next.name))
 	defer w.net.Block(nil)
 	time.Sleep(between(a.rng, 100*time.Millisecond, steadyWindow))
-	if err := attempt(old.server.Kill); err != nil {
+	if err := host.Attempt(old.server.Kill); err != nil {
 		return err
 	}
 	if err := p.promote(w, ""); err != nil {
@@ -182,7 +183,7 @@ func (p *pair) lose(w *world, a act) error {
 	w.net.Block(nil)
 	time.Sleep(between(a.rng, 0, steadyWindow))
 	old.args[1] = "127.0.0.1 " + port(next.known)
-	if err := attempt(old.server.Restart); err != nil {
+	if err := host.Attempt(old.server.Restart); err != nil {
 		return err
 	}
 	p.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
@@ -19,7 +20,7 @@ type sentinelSet struct {
 	sentinels []*servers.Server
 }
 
-func onSentinel(h *host, n *network.Network, _ string) (*backend, error) {
+func onSentinel(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	s := &sentinelSet{}
 	b := &backend{clock: true}
 	for k := range 3 {
@@ -60,7 +61,7 @@ func onSentinel(h *host, n *network.Network, _ string) (*backend, error) {
 }
 
 // watch starts a Sentinel. It reaches all servers, and is reached, through relays.
-func (s *sentinelSet) watch(h *host, n *network.Network, name string) (string, error) {
+func (s *sentinelSet) watch(h *host.Host, n *network.Network, name string) (string, error) {
 	known, err := n.Relay(network.To(name, 0))
 	if err != nil {
 		return "", err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
 	"github.com/firn-id/firn/bench/internal/wallclock"
 	"github.com/firn-id/firn/store/storetest/servers"
@@ -15,8 +16,8 @@ import (
 
 // setBack is a store that loses data: it is wiped, and restarted from an older copy of its files. By
 // design counters then repeat ids, so only snowflake ids are made.
-func setBack(make func(*host, *network.Network, string) (*backend, error), wipe func(*servers.Server) error) func(*host, *network.Network, string) (*backend, error) {
-	return func(h *host, n *network.Network, dir string) (*backend, error) {
+func setBack(make func(*host.Host, *network.Network, string) (*backend, error), wipe func(*servers.Server) error) func(*host.Host, *network.Network, string) (*backend, error) {
+	return func(h *host.Host, n *network.Network, dir string) (*backend, error) {
 		b, err := make(h, n, dir)
 		if err != nil {
 			return nil, err
@@ -173,7 +174,7 @@ func wipeEtcd(s *servers.Server) error {
 
 // wipeZooKeeper removes the files, since ZooKeeper's tools fail when znodes come and go.
 func wipeZooKeeper(s *servers.Server) error {
-	return errors.Join(attempt(s.Kill), os.RemoveAll(s.Path("data/version-2")), attempt(s.Restart))
+	return errors.Join(host.Attempt(s.Kill), os.RemoveAll(s.Path("data/version-2")), host.Attempt(s.Restart))
 }
 
 // isShort reports whether a store is in the short form.

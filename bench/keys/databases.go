@@ -5,17 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/firn-id/firn/bench/internal/program"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // The servers have little memory for pages, less than the index of the primary key that a million rows have:
@@ -35,7 +32,7 @@ var payload = strings.Repeat("x", 100)
 type database struct {
 	name    string
 	version string
-	program *program.Program
+	server  *servers.Server
 	db      *sql.DB
 
 	types   map[form]string
@@ -49,7 +46,11 @@ type database struct {
 // column returns how a scheme's key is declared.
 func (d *database) column(k scheme) string { return d.types[k.form] }
 
-func (d *database) end() error { return errors.Join(d.db.Close(), d.program.End()) }
+func (d *database) end() error {
+	err := d.db.Close()
+	d.server.Kill() // the other database is measured next
+	return err
+}
 
 // measure inserts rows into a new table.
 func (d *database) measure(ctx context.Context, s settings, k scheme) (result, error) {
@@ -141,23 +142,12 @@ func (d *database) insert(ctx context.Context, s settings, k scheme, writer int,
 }
 
 // mariaDB starts a MariaDB. Each transaction is synced, which is its default.
-func mariaDB(ctx context.Context, dir string) (*database, error) {
-	data := filepath.Join(dir, "mariadb")
-	address, port, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	if err := prepare("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db", "--user="+account("mysql")); err != nil {
-		return nil, err
-	}
+func mariaDB(ctx context.Context, t testing.TB) (*database, error) {
 	d := &database{
-		name: "MariaDB",
-		program: &program.Program{Address: address, Path: found("mariadbd", "/usr/sbin/mariadbd"), Args: []string{
-			"--no-defaults", "--user=" + account("mysql"), "--datadir=" + data, "--bind-address=127.0.0.1", "--port=" + port, "--socket=" + filepath.Join(data, "s"),
-			"--pid-file=" + filepath.Join(data, "p"), "--innodb-buffer-pool-size=" + mariaDBMemory, "--innodb-log-file-size=256M", "--innodb-monitor-enable=index_page_splits",
-		}},
-		types: map[form]string{automatic: "BIGINT AUTO_INCREMENT", number: "BIGINT", bytes12: "BINARY(12)", bytes16: "BINARY(16)", text: "CHAR(36) CHARACTER SET ascii"},
-		bytes: "x'%s'",
+		name:   "MariaDB",
+		server: servers.MariaDB(t, "--innodb-buffer-pool-size="+mariaDBMemory, "--innodb-log-file-size=256M", "--innodb-monitor-enable=index_page_splits"),
+		types:  map[form]string{automatic: "BIGINT AUTO_INCREMENT", number: "BIGINT", bytes12: "BINARY(12)", bytes16: "BINARY(16)", text: "CHAR(36) CHARACTER SET ascii"},
+		bytes:  "x'%s'",
 		// InnoDB keeps the rows in the primary key's index, and the primary key in every other index.
 		figures: []string{"table MB", "second index MB", "page splits", "written MB"},
 		settle:  []string{"ANALYZE TABLE rows_"},
@@ -167,45 +157,17 @@ func mariaDB(ctx context.Context, dir string) (*database, error) {
 			FROM information_schema.tables WHERE table_schema = 'keys_' AND table_name = 'rows_'`,
 		counted: 2,
 	}
-	return d, d.open(ctx, "mysql", "root@tcp("+address+")/", "root@tcp("+address+")/keys_", "SELECT concat('MariaDB ', version())")
+	server := "root@tcp(" + d.server.Addr() + ")/"
+	return d, d.open(ctx, "mysql", server, server+"keys_", "SELECT concat('MariaDB ', version())")
 }
 
 // postgres starts a PostgreSQL. Each transaction is synced, which is its default.
-func postgres(ctx context.Context, dir string) (*database, error) {
-	versions, err := filepath.Glob("/usr/lib/postgresql/*/bin")
-	if err != nil {
-		return nil, err
-	}
-	bin := ""
-	if len(versions) > 0 {
-		bin = versions[len(versions)-1]
-	}
-	data := filepath.Join(dir, "postgres")
-	address, port, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(data, 0o700); err != nil {
-		return nil, err
-	}
-	run := func(words ...string) []string { return words }
-	if os.Getuid() == 0 { // which PostgreSQL refuses
-		if err := prepare("chown", "postgres", data); err != nil {
-			return nil, err
-		}
-		run = func(words ...string) []string {
-			return append([]string{"setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"}, words...)
-		}
-	}
-	if err := prepare(run(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C")...); err != nil {
-		return nil, err
-	}
-	words := run(filepath.Join(bin, "postgres"), "-D", data, "-h", "127.0.0.1", "-p", port, "-k", data, "-c", "shared_buffers="+postgresMemory, "-c", "max_wal_size="+postgresLog)
+func postgres(ctx context.Context, t testing.TB) (*database, error) {
 	d := &database{
-		name:    "PostgreSQL",
-		program: &program.Program{Address: address, Path: found(words[0]), Args: words[1:], Says: "ready to accept connections"},
-		types:   map[form]string{automatic: "BIGINT GENERATED ALWAYS AS IDENTITY", number: "BIGINT", bytes12: "BYTEA", bytes16: "UUID", text: "CHAR(36)"},
-		bytes:   "'%s'",
+		name:   "PostgreSQL",
+		server: servers.Postgres(t, "-c", "shared_buffers="+postgresMemory, "-c", "max_wal_size="+postgresLog),
+		types:  map[form]string{automatic: "BIGINT GENERATED ALWAYS AS IDENTITY", number: "BIGINT", bytes12: "BYTEA", bytes16: "UUID", text: "CHAR(36)"},
+		bytes:  "'%s'",
 		// PostgreSQL counts no splits: a page that splits is half empty, so the leaves tell.
 		figures: []string{"table MB", "primary index MB", "leaf pages", "full %", "log MB"},
 		settle:  []string{"ANALYZE rows_"},
@@ -214,7 +176,7 @@ func postgres(ctx context.Context, dir string) (*database, error) {
 		counted: 1,
 	}
 	d.settle = append(d.settle, "CHECKPOINT") // so that the next table begins as this one did
-	server := "postgres://postgres@" + address + "/"
+	server := "postgres://postgres@" + d.server.Addr() + "/"
 	if err := d.open(ctx, "pgx", server+"postgres", server+"keys_", "SELECT 'PostgreSQL ' || current_setting('server_version')"); err != nil {
 		return nil, err
 	}
@@ -224,16 +186,8 @@ func postgres(ctx context.Context, dir string) (*database, error) {
 	return d, nil
 }
 
-// open starts the server and connects to a new database.
-func (d *database) open(ctx context.Context, driver, server, dsn, version string) (err error) {
-	if err := d.program.Start(); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.program.End())
-		}
-	}()
+// open connects to a new database on the server.
+func (d *database) open(ctx context.Context, driver, server, dsn, version string) error {
 	db, err := sql.Open(driver, server)
 	if err != nil {
 		return err
@@ -246,37 +200,4 @@ func (d *database) open(ctx context.Context, driver, server, dsn, version string
 		return err
 	}
 	return d.db.QueryRowContext(ctx, version).Scan(&d.version)
-}
-
-func freeAddress() (address, port string, err error) {
-	if address, err = program.FreeAddress(); err == nil {
-		_, port, err = net.SplitHostPort(address)
-	}
-	return address, port, err
-}
-
-// account returns the user that a server runs under.
-func account(servers string) string {
-	if os.Getuid() == 0 {
-		return servers
-	}
-	return os.Getenv("USER")
-}
-
-// found returns the path of the first program that exists.
-func found(names ...string) string {
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return names[0]
-}
-
-// prepare runs a program to its end.
-func prepare(words ...string) error {
-	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", words[0], err, out)
-	}
-	return nil
 }

@@ -18,7 +18,10 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"testing"
 	"time"
+
+	"github.com/firn-id/firn/bench/internal/host"
 )
 
 // settings are those of a run.
@@ -44,23 +47,19 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, s); err != nil {
+	h := &host.Host{}
+	var err error
+	refused := host.Attempt(func() { err = run(ctx, h, os.Stdout, s) })
+	if err := errors.Join(refused, err, h.End()); err != nil {
 		fmt.Fprintln(os.Stderr, "keys:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, s settings) (err error) {
-	dir, err := os.MkdirTemp("", "firn-keys-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // the servers run under accounts of their own
-		return err
-	}
-	for _, start := range []func(context.Context, string) (*database, error){mariaDB, postgres} {
-		if err := compare(ctx, out, s, dir, start); err != nil {
+// run starts the servers in t.
+func run(ctx context.Context, t testing.TB, out io.Writer, s settings) error {
+	for _, start := range []func(context.Context, testing.TB) (*database, error){mariaDB, postgres} {
+		if err := compare(ctx, t, out, s, start); err != nil {
 			return err
 		}
 	}
@@ -68,8 +67,8 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 }
 
 // compare measures all schemes in a database and prints a table.
-func compare(ctx context.Context, out io.Writer, s settings, dir string, start func(context.Context, string) (*database, error)) (err error) {
-	d, err := start(ctx, dir)
+func compare(ctx context.Context, t testing.TB, out io.Writer, s settings, start func(context.Context, testing.TB) (*database, error)) (err error) {
+	d, err := start(ctx, t)
 	if err != nil {
 		return err
 	}

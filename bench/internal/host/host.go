@@ -1,0 +1,81 @@
+// Package host lets programs other than tests start the servers of package servers.
+package host
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// A Host takes the place of the test in which package servers starts its servers. The zero value is ready to use.
+type Host struct {
+	testing.TB // nil: methods not defined below are not used
+
+	mu       sync.Mutex
+	cleanups []func()
+	errs     []error
+}
+
+// A refusal is what a host panics with; see Attempt.
+type refusal struct{ error }
+
+func (h *Host) Helper() {}
+
+func (h *Host) Cleanup(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cleanups = append(h.cleanups, f)
+}
+
+func (h *Host) Error(args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.errs = append(h.errs, errors.New(fmt.Sprint(args...)))
+}
+
+func (h *Host) Errorf(format string, args ...any) { h.Error(fmt.Sprintf(format, args...)) }
+func (h *Host) Fatal(args ...any)                 { panic(refusal{errors.New(fmt.Sprint(args...))}) }
+func (h *Host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
+func (h *Host) Skipf(format string, args ...any)  { h.Fatal(fmt.Sprintf(format, args...)) }
+
+// End stops what was started, in reverse order, and returns the errors.
+func (h *Host) End() error {
+	h.mu.Lock()
+	cleanups := h.cleanups
+	h.cleanups = nil
+	h.mu.Unlock()
+	for _, f := range slices.Backward(cleanups) {
+		if err := Attempt(f); err != nil {
+			h.Error(err)
+		}
+	}
+	return errors.Join(h.errs...)
+}
+
+// Attempt returns the error with which f would have ended a test.
+func Attempt(f func()) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			refused, ok := r.(refusal)
+			if !ok {
+				panic(r)
+			}
+			err = refused.error
+		}
+	}()
+	f()
+	return nil
+}
+
+// Together attempts several functions concurrently.
+func Together(fs ...func()) error {
+	errs := make([]error, len(fs))
+	var group sync.WaitGroup
+	for i, f := range fs {
+		group.Go(func() { errs[i] = Attempt(f) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
