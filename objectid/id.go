@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -34,37 +35,18 @@ func parse[T string | []byte](text T) (ID, error) {
 	if len(text) != width {
 		return ID{}, refuse(string(text))
 	}
-	for i := range id {
-		high, low := nibbles[text[2*i]], nibbles[text[2*i+1]]
-		if high|low > 0x0f {
-			return ID{}, refuse(string(text))
-		}
-		id[i] = high<<4 | low
+	if _, err := hex.Decode(id[:], []byte(text)); err != nil {
+		return ID{}, refuse(string(text))
 	}
 	return id, nil
 }
 
-// nibbles has the value of each byte as a hexadecimal digit; 0xff if the byte is no digit.
-var nibbles = func() (table [256]byte) {
-	for i := range table {
-		table[i] = 0xff
-	}
-	for i := range byte(10) {
-		table['0'+i] = i
-	}
-	for i := range byte(6) {
-		table['a'+i], table['A'+i] = 10+i, 10+i
-	}
-	return table
-}()
-
 // refuse returns the error for a text that parse cannot read.
 func refuse(text string) error {
 	const what = "object id"
-	for at := range len(text) {
-		if nibbles[text[at]] > 0x0f {
-			return firn.NewSyntaxError(what, text, fmt.Sprintf("%s at position %d is not a hexadecimal digit", character(text[at:]), at+1))
-		}
+	rest := strings.TrimLeft(text, "0123456789abcdefABCDEF")
+	if rest != "" {
+		return firn.NewSyntaxError(what, text, fmt.Sprintf("%s at position %d is not a hexadecimal digit", character(rest), len(text)-len(rest)+1))
 	}
 	if text == "" {
 		return firn.NewSyntaxError(what, text, "it is empty")
