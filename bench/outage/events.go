@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -52,7 +53,7 @@ func (s *server) reload(all bool) error {
 			s.version++
 		}
 		s.extra++
-		if err := s.configure(); err != nil {
+		if err := os.WriteFile(s.Config, []byte(s.configuration()), 0o600); err != nil {
 			return err
 		}
 		seen := s.Log.Count(inForce)
@@ -75,7 +76,7 @@ func (s *server) handOver() error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.Command(s.firn, "workers", "release", strconv.FormatInt(worker, 10), "--store", s.store).CombinedOutput()
+	out, err := exec.Command(s.Path, "workers", "release", strconv.FormatInt(worker, 10), "--store", s.store).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("firn workers release %d: %w: %s", worker, err, out)
 	}

@@ -63,7 +63,7 @@ func (s *server) bench(t target, set settings, rate int) (r result, err error) {
 	if rate > 0 {
 		args = append(args, "--rate", fmt.Sprintf("%d/s", rate))
 	}
-	out, err := exec.Command(s.firn, args...).Output()
+	out, err := exec.Command(s.Path, args...).Output()
 	if err != nil {
 		var failed *exec.ExitError
 		if errors.As(err, &failed) {

@@ -13,7 +13,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +35,6 @@ func main() {
 
 // config has namespaces of both kinds for which INCR is used.
 const config = `store: "memory:"
-listen: {http: "127.0.0.1:0"}
 namespaces:
   orders: {layout: firn}
   items:  {kind: segment}
@@ -44,9 +42,7 @@ namespaces:
 
 // A target is one side of the comparison.
 type target struct {
-	name   string
-	server *program.Program
-	key    string
+	name, address, key string
 }
 
 // A result has the figures of redis-benchmark.
@@ -70,13 +66,13 @@ func measure(out io.Writer, firn string, rounds, clients int, seconds float64, c
 		return err
 	}
 	defer func() { err = errors.Join(err, redis.End()) }()
-	server, err := startFirn(dir, firn)
+	server, err := program.StartFirn(firn, dir, config)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w (build it with make build)", err)
 	}
 	defer func() { err = errors.Join(err, server.End()) }()
 
-	targets := []target{{"redis-server", redis, "orders"}, {"firn snowflake", server, "orders"}, {"firn segment", server, "items"}}
+	targets := []target{{"redis-server", redis.Address, "orders"}, {"firn snowflake", server.RESP, "orders"}, {"firn segment", server.RESP, "items"}}
 	fmt.Fprintf(out, "INCR by redis-benchmark, %d connections; median of %d rounds (least to most)\n\n", clients, rounds)
 	fmt.Fprintln(out, "| pipeline | threads | server | requests a second | of redis-server | p50 ms | p99 ms |\n| ---: | ---: | --- | ---: | ---: | ---: | ---: |")
 	var missed []string
@@ -132,7 +128,7 @@ func median(results []result, of func(result) float64) float64 {
 
 // benchmark runs redis-benchmark once.
 func benchmark(t target, clients, pipeline, threads, count int) (result, error) {
-	_, port, err := net.SplitHostPort(t.server.Address)
+	_, port, err := net.SplitHostPort(t.address)
 	if err != nil {
 		return result{}, err
 	}
@@ -170,21 +166,4 @@ func startRedis(dir string) (*program.Program, error) {
 		return nil, err
 	}
 	return p, p.Start()
-}
-
-// startFirn starts the server; its address is that of the Redis protocol.
-func startFirn(dir, firn string) (*program.Program, error) {
-	path := filepath.Join(dir, "firn.yaml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		return nil, err
-	}
-	address, err := program.FreeAddress()
-	if err != nil {
-		return nil, err
-	}
-	p := &program.Program{Address: address, Path: firn, Says: program.Serving, Args: []string{"serve", "--config", path, "--resp", address, "--grpc", "off"}}
-	if err := p.Start(); err != nil {
-		return nil, fmt.Errorf("%w (build it with make build)", err)
-	}
-	return p, nil
 }

@@ -30,6 +30,7 @@ const (
 const constant = `{"namespace":"orders","ids":["249034572345723904"]}` + "\n"
 
 const configuration = `
+store: "memory:"
 namespaces:
   orders: {}                                     # a snowflake
   wide:   {pool: wide, layout: 41/0/0/22}        # more ids a millisecond than anyone asks for
@@ -114,7 +115,11 @@ func run(rounds int, duration time.Duration) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, goGRPC.Kill()) }()
-	firn, port, err := startFirn(dir)
+	path, err := program.BuildFirn(dir)
+	if err != nil {
+		return err
+	}
+	firn, err := program.StartFirn(path, dir, configuration)
 	if err != nil {
 		return err
 	}
@@ -123,7 +128,7 @@ func run(rounds int, duration time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	constant, server, port := "http://"+bare.Address+"/", "http://"+firn.Address, "http://"+port
+	constant, server, port := "http://"+bare.Address+"/", "http://"+firn.Address, "http://"+firn.GRPC
 	overHTTP := []*row{
 		{name: "net/http, a constant", server: bare, load: wrk(32, constant)},
 		{name: "one snowflake id, JSON", ids: 1, load: wrk(32, server+"/v1/ids/orders")},
@@ -143,7 +148,7 @@ func run(rounds int, duration time.Duration) (err error) {
 	for range rounds {
 		for _, r := range rows {
 			if r.server == nil {
-				r.server = firn
+				r.server = &firn.Program
 			}
 			if err := r.measure(duration); err != nil {
 				return err
@@ -183,30 +188,6 @@ func startBare(variable string) (*program.Program, error) {
 	}
 	p := &program.Program{Address: address, Path: self, Env: []string{variable + "=" + address}}
 	return p, p.Start()
-}
-
-// startFirn builds and starts the server, and returns its address of gRPC too.
-func startFirn(dir string) (p *program.Program, grpc string, err error) {
-	firn, err := program.BuildFirn(dir)
-	if err != nil {
-		return nil, "", err
-	}
-	config := filepath.Join(dir, "firn.yaml")
-	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
-		return nil, "", err
-	}
-	address, err := program.FreeAddress()
-	if err != nil {
-		return nil, "", err
-	}
-	if grpc, err = program.FreeAddress(); err != nil {
-		return nil, "", err
-	}
-	p = &program.Program{
-		Address: address, Path: firn, Says: program.Serving,
-		Args: []string{"serve", "--store", "memory:", "--config", config, "--http", address, "--resp", "off", "--grpc", grpc},
-	}
-	return p, grpc, p.Start()
 }
 
 // generate is the path of a call for ids.

@@ -128,6 +128,30 @@ func BuildFirn(dir string) (string, error) {
 // Serving is the log message of firn serve when it is ready.
 const Serving = "msg=serving"
 
+// A Firn is a firn serve, whose Address is that of HTTP.
+type Firn struct {
+	Program
+	RESP, GRPC string // its other addresses
+	Config     string // the path of its configuration
+}
+
+// StartFirn starts the binary at a path, with a configuration that it writes into a folder.
+func StartFirn(path, dir, config string) (*Firn, error) {
+	f := &Firn{Config: filepath.Join(dir, "firn.yaml")}
+	for _, address := range []*string{&f.Address, &f.RESP, &f.GRPC} {
+		var err error
+		if *address, err = FreeAddress(); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(f.Config, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	f.Path, f.Says = path, Serving
+	f.Args = []string{"serve", "--config", f.Config, "--http", f.Address, "--resp", f.RESP, "--grpc", f.GRPC}
+	return f, f.Start()
+}
+
 // Redis returns a redis-server with its files in a folder.
 func Redis(dir string, settings ...string) (*Program, error) {
 	address, err := FreeAddress()
