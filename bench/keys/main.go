@@ -16,12 +16,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn/bench/internal/host"
+	"github.com/firn-id/firn/bench/internal/program"
 )
 
 // settings are those of a run.
@@ -97,9 +97,9 @@ func compare(ctx context.Context, t testing.TB, out io.Writer, s settings, start
 		if len(rs) == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "| %s | `%s` | %.1f |", k.name, d.column(k), median(rs, func(r result) float64 { return r.took.Seconds() }))
+		fmt.Fprintf(out, "| %s | `%s` | %.1f |", k.name, d.column(k), program.Median(rs, func(r result) float64 { return r.took.Seconds() }))
 		for i := range d.figures {
-			fmt.Fprintf(out, " %s |", plain(median(rs, func(r result) float64 { return r.figures[i] })))
+			fmt.Fprintf(out, " %s |", plain(program.Median(rs, func(r result) float64 { return r.figures[i] })))
 		}
 		fmt.Fprintln(out)
 	}
@@ -111,15 +111,6 @@ func compare(ctx context.Context, t testing.TB, out io.Writer, s settings, start
 type result struct {
 	took    time.Duration
 	figures []float64 // as in database.figures
-}
-
-func median(rs []result, of func(result) float64) float64 {
-	var v []float64
-	for _, r := range rs {
-		v = append(v, of(r))
-	}
-	slices.Sort(v)
-	return v[len(v)/2]
 }
 
 // plain writes large figures without decimals.

@@ -9,11 +9,12 @@ import (
 	"net/http"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/firn-id/firn/bench/internal/program"
 )
 
 // A target is the protocol, kind and address that a load uses.
@@ -28,31 +29,19 @@ type result struct {
 	P999      time.Duration `json:"p999_ns"`
 	Max       time.Duration `json:"max_ns"`
 	Slow      int64         `json:"calls_over_50ms"`
-	Unbegun   int64         `json:"calls_not_begun"`
 }
 
 // merge returns the medians of rounds, and the greatest of all maxima.
 func merge(rounds []result) (m result) {
-	median := func(of func(result) time.Duration) time.Duration {
-		values := make([]time.Duration, len(rounds))
-		for i, r := range rounds {
-			values[i] = of(r)
-		}
-		slices.Sort(values)
-		return values[len(values)/2]
-	}
-	rates := make([]float64, len(rounds))
-	for i, r := range rounds {
-		rates[i] = r.PerSecond
+	for _, r := range rounds {
 		m.Timed += r.Timed
 		m.Slow += r.Slow
 		m.Max = max(m.Max, r.Max)
 	}
-	slices.Sort(rates)
-	m.PerSecond = rates[len(rates)/2]
-	m.Median = median(func(r result) time.Duration { return r.Median })
-	m.P99 = median(func(r result) time.Duration { return r.P99 })
-	m.P999 = median(func(r result) time.Duration { return r.P999 })
+	m.PerSecond = program.Median(rounds, func(r result) float64 { return r.PerSecond })
+	m.Median = program.Median(rounds, func(r result) time.Duration { return r.Median })
+	m.P99 = program.Median(rounds, func(r result) time.Duration { return r.P99 })
+	m.P999 = program.Median(rounds, func(r result) time.Duration { return r.P999 })
 	return m
 }
 

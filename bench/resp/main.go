@@ -95,13 +95,13 @@ func measure(out io.Writer, firn string, rounds, clients int, seconds float64, c
 			}
 			count = max(count, enough)
 		}
-		base := median(results[0], rate)
+		base := program.Median(results[0], rate)
 		for i, t := range targets {
-			rates := median(results[i], rate)
+			rates := program.Median(results[i], rate)
 			least := slices.MinFunc(results[i], byRate)
 			most := slices.MaxFunc(results[i], byRate)
 			fmt.Fprintf(out, "| %d | %d | %s | %.0f (%.0f to %.0f) | %.2f | %.2f | %.2f |\n", p.pipeline, p.threads, t.name, rates, least.perSecond, most.perSecond, rates/base,
-				median(results[i], func(r result) float64 { return r.p50 }), median(results[i], func(r result) float64 { return r.p99 }))
+				program.Median(results[i], func(r result) float64 { return r.p50 }), program.Median(results[i], func(r result) float64 { return r.p99 }))
 			if rates < p.least*base {
 				missed = append(missed, fmt.Sprintf("%s at pipeline %d with %d threads: %.2f, at least %.1f is required", t.name, p.pipeline, p.threads, rates/base, p.least))
 			}
@@ -116,15 +116,6 @@ func measure(out io.Writer, firn string, rounds, clients int, seconds float64, c
 func rate(r result) float64 { return r.perSecond }
 
 func byRate(a, b result) int { return int(a.perSecond - b.perSecond) }
-
-func median(results []result, of func(result) float64) float64 {
-	values := make([]float64, len(results))
-	for i, r := range results {
-		values[i] = of(r)
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
-}
 
 // benchmark runs redis-benchmark once.
 func benchmark(t target, clients, pipeline, threads, count int) (result, error) {

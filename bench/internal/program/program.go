@@ -4,6 +4,7 @@ package program
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -123,6 +125,16 @@ func BuildFirn(dir string) (string, error) {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return firn, nil
+}
+
+// Median returns the median of a figure of some results.
+func Median[R any, F cmp.Ordered](results []R, of func(R) F) F {
+	figures := make([]F, len(results))
+	for i, r := range results {
+		figures[i] = of(r)
+	}
+	slices.Sort(figures)
+	return figures[len(figures)/2]
 }
 
 // Serving is the log message of firn serve when it is ready.
