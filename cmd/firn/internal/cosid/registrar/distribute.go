@@ -124,10 +124,10 @@ func (r *Registrar) distribute(ctx context.Context, q *request) (State, error) {
 		}
 	}
 	v := r.view(q.Namespace)
-	if err := acquire(ctx, v.searches); err != nil {
+	if err := v.searches.Acquire(ctx, 1); err != nil {
 		return State{}, err
 	}
-	defer func() { v.searches <- struct{}{} }()
+	defer v.searches.Release(1)
 	id, err = r.find(ctx, q, v)
 	if err != nil {
 		return State{}, err

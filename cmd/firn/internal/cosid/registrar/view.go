@@ -6,14 +6,16 @@ import (
 	"crypto/sha256"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // A view is a server's cached list of the machines of a namespace. It only suggests free
 // numbers: the register of a number is read before the number is taken, and all are listed
 // again before a call fails with [ErrOverflow].
 type view struct {
-	searches chan struct{} // a semaphore: limits concurrent searches for a number
-	loading  chan struct{} // a semaphore of 1: held while the machines are listed
+	searches *semaphore.Weighted // limits concurrent searches for a number
+	loading  *semaphore.Weighted // of weight 1: held while the machines are listed
 
 	// Guarded by the registrar's lock.
 	machines map[int]machine // each with the short of its instance
@@ -36,16 +38,6 @@ const (
 	parallel = 8
 )
 
-// acquire takes a token of a semaphore; the caller must put it back.
-func acquire(ctx context.Context, tokens chan struct{}) error {
-	select {
-	case <-tokens:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // view returns the view of a namespace.
 func (r *Registrar) view(namespace string) *view {
 	r.mu.Lock()
@@ -58,11 +50,7 @@ func (r *Registrar) view(namespace string) *view {
 				break
 			}
 		}
-		v = &view{searches: make(chan struct{}, parallel), loading: make(chan struct{}, 1), busy: map[int]bool{}}
-		for range parallel {
-			v.searches <- struct{}{}
-		}
-		v.loading <- struct{}{}
+		v = &view{searches: semaphore.NewWeighted(parallel), loading: semaphore.NewWeighted(1), busy: map[int]bool{}}
 		r.views[namespace] = v
 	}
 	return v
@@ -70,10 +58,10 @@ func (r *Registrar) view(namespace string) *view {
 
 // load lists the machines of a namespace, unless the last listing began at since or later.
 func (r *Registrar) load(ctx context.Context, namespace string, v *view, since time.Duration) error {
-	if err := acquire(ctx, v.loading); err != nil {
+	if err := v.loading.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer func() { v.loading <- struct{}{} }()
+	defer v.loading.Release(1)
 	if r.loadedSince(v, since) {
 		return nil
 	}
