@@ -234,11 +234,11 @@ func (c *certificates) install(id *identity) {
 	c.warn()
 }
 
-// warn logs that the certificate expires soon, or has expired.
+// warn logs that the certificate expires soon, and at once when it has expired.
 func (c *certificates) warn() {
 	id, now := c.current.Load(), c.wall()
-	found := id.ends(now)
-	if len(found) == 0 || now.Sub(c.warned) < warnEvery {
+	found, end := id.ends(now), id.leaf.NotAfter
+	if len(found) == 0 || now.Sub(c.warned) < warnEvery && now.Before(end) == c.warned.Before(end) {
 		return
 	}
 	c.warned = now

@@ -371,7 +371,7 @@ func TestACertificateThatExpiresInForceIsLogged(t *testing.T) {
 		pass time.Duration
 		soon int
 		over int
-	}{{0, 0, 0}, {80 * 24 * time.Hour, 1, 0}, {time.Hour, 1, 0}, {24 * time.Hour, 2, 0}, {10 * 24 * time.Hour, 2, 1}, {time.Hour, 2, 1}} {
+	}{{0, 0, 0}, {80 * 24 * time.Hour, 1, 0}, {time.Hour, 1, 0}, {24 * time.Hour, 2, 0}, {9*24*time.Hour - 2*time.Hour, 3, 0}, {2 * time.Hour, 3, 1}, {time.Hour, 3, 1}} {
 		now <- (<-now).Add(c.pass)
 		v.turn()
 		soon, over := strings.Count(v.log.String(), "the certificate expires soon"), strings.Count(v.log.String(), "the certificate has expired")
