@@ -139,6 +139,12 @@ chaos-short: build ## the same for four minutes
 stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways
 	scripts/stress bin/firn
 
+# Ten minutes, half of them for downloads the first time.
+.PHONY: doctor-versions
+doctor-versions: ## have firn doctor say what only servers show that Debian lacks: MySQL, and old PostgreSQLs, MariaDB and etcd
+	scripts/need-versions
+	go test -count 1 -run TestEachLineWasMadeRed ./cmd/firn/e2e/doctor -args -versions $(abspath .tools/versions)
+
 .PHONY: hostile
 hostile: ## attack a server from one address in each way we know, for FOR (5m) each, and measure what others see
 	HOSTILE_FOR=$(or $(FOR),5m) go test -count 1 -timeout 4h -v -run Hostile ./cmd/firn/e2e/hostile

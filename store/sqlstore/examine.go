@@ -18,6 +18,7 @@ type examination struct {
 	denied           []string // what the account may not do
 	readOnly         bool
 	follows          bool // it also applies the writes of another server
+	unseen           bool // the account may not see whether it does
 	overwritten      bool // another server's rows replace its own, older ones too
 	forgets          bool // its cluster may begin again with older data
 	splits           bool // both parts of its cluster continue after a split
@@ -40,6 +41,7 @@ func (e examination) findings() []store.Finding {
 				"drop the subscription, or have the other server publish other tables").
 			When(e.follows, store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores",
 				"have all of Firn go through one of them, make the other read-only, and have them follow by GTIDs: otherwise the writes of one that is gone come back").
+			When(e.unseen, store.Doubtful, "whether it applies the writes of another server too is unknown", "grant SELECT on performance_schema.replication_connection_status to have that checked").
 			When(e.forgets, store.Doubtful, "this member was started without its recovered position (wsrep_start_position): after a loss of power its cluster may begin again, by itself, with what one member had earlier, and ids repeat",
 				"start members as systemd's unit does, with the position that --wsrep-recover shows, or set pc.recovery=no in wsrep_provider_options").
 			Else("a primary that takes writes"),

@@ -157,6 +157,7 @@ func TestWhatIsSaidOfOtherVersions(t *testing.T) {
 	}{
 		{sqlstore.MySQL, facts(nil, rows{{"Innodb_redo_log_enabled", "OFF"}}), "durability: the redo log is disabled: a crash forgets the workers taken last: ALTER INSTANCE ENABLE INNODB REDO_LOG"},
 		{sqlstore.MySQL, facts(nil, nil), "replicas: unknown: grant PROCESS to have them counted"},
+		{sqlstore.MySQL, facts(nil, nil), "role: whether it applies the writes of another server too is unknown: grant SELECT on performance_schema.replication_connection_status to have that checked"},
 		{sqlstore.MySQL, facts(rows{{"version", "10.11.5-MariaDB"}, {"rpl_semi_sync_slave_enabled", "ON"}}, nil),
 			"durability: rpl_semi_sync_slave_enabled ON: a crash forgets the workers taken last: update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last"},
 		{sqlstore.Postgres, postgres("life", 140_003, 1),
@@ -192,7 +193,14 @@ func TestConnectionsThatLeadToSeveralServersAreBad(t *testing.T) {
 		dialect sqlstore.Dialect
 		server  func(life string) answeringDB
 	}{
-		{sqlstore.MySQL, func(life string) answeringDB { return answeringDB{life: life, rows: func(string) rows { return nil }} }},
+		{sqlstore.MySQL, func(life string) answeringDB {
+			return answeringDB{life: life, rows: func(statement string) rows {
+				if strings.Contains(statement, "SHOW GLOBAL STATUS") {
+					return rows{{"Slaves_running", "0"}}
+				}
+				return nil
+			}}
+		}},
 		{sqlstore.Postgres, func(life string) answeringDB { return postgres(life, 170_005, 1) }},
 	} {
 		for lives, want := range map[string]store.Verdict{"aaaaaaaa": store.Good, "abababab": store.Bad, "aaabbbbb": store.Bad} {

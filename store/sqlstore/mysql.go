@@ -86,17 +86,30 @@ var mysqlFacts = []string{
 	`SELECT 'engine', COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '` + Table + `'`,
 }
 
+// mysqlFollows is for MySQL, where accounts need SELECT on performance_schema to see it.
+const mysqlFollows = `SELECT 'slaves_running', count(*) FROM performance_schema.replication_connection_status WHERE service_state <> 'OFF'`
+
 func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	is := map[string]string{}
-	for _, statement := range mysqlFacts {
-		if err := each(ctx, conn, func(rows *sql.Rows) error {
+	ask := func(statement string) error {
+		return each(ctx, conn, func(rows *sql.Rows) error {
 			var name, value string
 			err := rows.Scan(&name, &value)
 			is[mysqlNames.Replace(strings.ToLower(name))] = value
 			return err
-		}, statement); err != nil {
+		}, statement)
+	}
+	for _, statement := range mysqlFacts {
+		if err := ask(statement); err != nil {
 			return examination{}, err
 		}
+	}
+	running, shown := is["slaves_running"] // only MariaDB shows it to every account
+	if !shown {
+		if err := ask(mysqlFollows); err != nil && codeOf(err) != "1142" {
+			return examination{}, err
+		}
+		running, shown = is["slaves_running"]
 	}
 	flush, binlog, galera := is["innodb_flush_log_at_trx_commit"], is["sync_binlog"], is["wsrep_provider_options"]
 	e := examination{
@@ -105,7 +118,8 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		advice:   "set engine InnoDB, innodb_flush_log_at_trx_commit 1 and sync_binlog 1, or use a strict pool",
 		denied:   denied(ctx, conn, "1142", "1143"),
 		readOnly: is["read_only"] == "ON" || is["tx_read_only"] == "ON" || is["transaction_read_only"] == "ON",
-		follows:  is["slaves_running"] != "" && is["slaves_running"] != "0", // only MariaDB shows this to every account
+		follows:  shown && running != "0",
+		unseen:   !shown,
 		splits:   slices.ContainsFunc(splitting, func(s string) bool { return strings.Contains(galera, s) }),
 		forgets:  strings.Contains(galera, recovering) && strings.HasSuffix(is["wsrep_start_position"], ":-1"),
 		replicas: mysqlReplicas(is),

@@ -129,8 +129,11 @@ func PgBouncer(t testing.TB, database *Server, mode string) *Server {
 	})
 }
 
-// postgresBin is the folder with the programs of the newest version.
+// postgresBin is the folder that FIRN_POSTGRES_BIN names, or the one with the programs of Debian's newest version.
 func postgresBin() string {
+	if named := os.Getenv("FIRN_POSTGRES_BIN"); named != "" {
+		return named
+	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil || len(found) == 0 {
 		return "" // then they are in PATH, or missing

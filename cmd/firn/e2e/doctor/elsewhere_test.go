@@ -1,31 +1,28 @@
 package doctor
 
-// elsewhere has the texts that none of the cases shows: why, and the test that feeds what such a server says to the code that
-// judges it. That test has some of the words.
+// elsewhere has the texts that the usual cases do not show: why not, the test that feeds what such a server says to the code
+// that judges it, and when a case shows it all the same, over the real one. The test has some of the words.
 var elsewhere = map[string]played{
-	"INFO does not show maxmemory-policy":               managed,
-	"make sure that it is noeviction or a volatile one": managed,
+	"the redo log is disabled":                                                              older("a MySQL: MariaDB has no such log"),
+	"ALTER INSTANCE ENABLE INNODB REDO_LOG":                                                 older("a MySQL: MariaDB has no such log"),
+	"grant PROCESS to have them counted":                                                    older("a MySQL: MariaDB shows its replicas to all"),
+	"whether it applies the writes of another server too is unknown":                        older("a MySQL: MariaDB shows it to all"),
+	"grant SELECT on performance_schema.replication_connection_status to have that checked": older("a MySQL: MariaDB shows it to all"),
+	"rpl_semi_sync_slave_enabled ON":                                                        older("MariaDB 10.11.5"),
+	"update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last": older("MariaDB 10.11.5"),
 
-	"the certificate has expired: clients refuse it": {"a server says it of the files that it has: at its start this is an error", "../../internal/server/tls_test.go", "TestACertificateThatExpiresInForceIsLogged"},
-
-	"the redo log is disabled":              needsMySQL,
-	"ALTER INSTANCE ENABLE INNODB REDO_LOG": needsMySQL,
-	"grant PROCESS to have them counted":    needsMySQL,
-	"rpl_semi_sync_slave_enabled ON":        version("MariaDB 10.11.5"),
-	"update MariaDB, or leave that off on the primary: at its start after a crash it would undo what it confirmed last": version("MariaDB 10.11.5"),
-
-	"; but in this version not in the first moments after a restart":                         version("PostgreSQL 15.4 with a standby"),
-	"update PostgreSQL to 17.5, 16.9, 15.13, 14.18, 13.21 or later":                          version("PostgreSQL 15.4 with a standby"),
-	"PostgreSQL 14.%d: REINDEX and CREATE INDEX CONCURRENTLY make indexes without some rows": version("PostgreSQL 14.3"),
-	"update PostgreSQL to 14.4 or later, and then REINDEX TABLE ":                            version("PostgreSQL 14.3"),
-	"this version syncs a file again that could not be synced, and takes that for success":   version("PostgreSQL 10.6"),
-	"update PostgreSQL to 10.7, 11.2 or later":                                               version("PostgreSQL 10.6"),
+	"; but in this version not in the first moments after a restart":                         older("PostgreSQL 15.4 with a standby"),
+	"update PostgreSQL to 17.5, 16.9, 15.13, 14.18, 13.21 or later":                          older("PostgreSQL 15.4 with a standby"),
+	"PostgreSQL 14.%d: REINDEX and CREATE INDEX CONCURRENTLY make indexes without some rows": older("PostgreSQL 14.3"),
+	"update PostgreSQL to 14.4 or later, and then REINDEX TABLE ":                            older("PostgreSQL 14.3"),
+	"this version syncs a file again that could not be synced, and takes that for success":   older("PostgreSQL 10.6"),
+	"update PostgreSQL to 10.7, 11.2 or later":                                               older("PostgreSQL 10.6"),
 
 	" is an etcd ": oldEtcd,
 	"it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later": oldEtcd,
 
 	"put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper":                        mounts,
-	"its locks do not hold between machines, and ids can be issued twice":                                               mounts,
+	"its locks do not hold between machines, and ids can be issued twice":                                               network,
 	"several machines may share it, but a file serves only one: ids can be issued twice":                                mounts,
 	"a container's own layer is removed with the container, and counters begin again; every container has its own file": mounts,
 	"on ramfs: ":                      mounts,
@@ -36,21 +33,24 @@ var elsewhere = map[string]played{
 	"mount it without this option, unless the disk's cache survives a power failure": options,
 }
 
-// played is a test that plays what a server says which Debian does not have.
-type played struct{ why, file, test string }
+// played is a test that plays what a server says which Debian does not have, or which not everyone may start.
+type played struct {
+	why, file, test string
+	real            func() bool // whether a case of this run shows it over the real one
+}
 
-const sqlTests = "../../../../store/sqlstore/examine_test.go"
-
-var (
-	managed    = played{"no Redis hides it, but managed servers may", "../../../../redisstore/bad_test.go", "TestAServerThatHidesWhatItEvictsIsDoubtful"}
-	needsMySQL = played{"needs a MySQL: MariaDB has no such thing, or shows it to all", sqlTests, "TestWhatIsSaidOfOtherVersions"}
-	oldEtcd    = played{"needs etcd 3.5.0", "../../../../etcdstore/examine_test.go", "TestVersionsThatLoseDataAreKnown"}
-	mounts     = played{"needs mounts of overlay, FUSE, and NFS: only root may mount", files, "TestAFileSystemThatIsNotALocalDiskIsReported"}
-	options    = played{"needs ext4 without barriers: only root may mount", files, "TestAnUnflushedDiskIsReported"}
+const (
+	sqlTests  = "../../../../store/sqlstore/examine_test.go"
+	fileTests = "../../internal/storeurl/filesystem_linux_test.go"
 )
 
-const files = "../../internal/storeurl/filesystem_linux_test.go"
+var (
+	oldEtcd = played{"needs etcd 3.5.0", "../../../../etcdstore/examine_test.go", "TestVersionsThatLoseDataAreKnown", haveVersions}
+	mounts  = played{"only root may mount overlay, ramfs and FUSE", fileTests, "TestAFileSystemThatIsNotALocalDiskIsReported", mayMount}
+	options = played{"only root may mount ext4 without barriers", fileTests, "TestAnUnflushedDiskIsReported", mayMount}
+	network = played{"needs NFS or its like, which the kernels of containers and small virtual machines lack", fileTests, "TestAFileSystemThatIsNotALocalDiskIsReported", nil}
+)
 
-func version(of string) played {
-	return played{"needs " + of, sqlTests, "TestWhatIsSaidOfOtherVersions"}
+func older(needs string) played {
+	return played{"needs " + needs, sqlTests, "TestWhatIsSaidOfOtherVersions", haveVersions}
 }

@@ -1,8 +1,11 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"strconv"
 	"strings"
 
@@ -33,13 +36,34 @@ func init() {
 		}
 		d.do(at, "ZADD", "firn", 0, "firn/default/poolx")
 		d.finds("bad", "pool", "was not written by Firn", "--store", url)
-		d.finds("bad", "pool", "→ name another pool", "--store", url)
 		d.do(at, "ZREM", "firn", "firn/default/poolx")
 		d.do(at, "EXPIRE", "firn", 3600)
 		d.finds("bad", "eviction", "PERSIST firn", "--store", url)
 		d.do(at, "PERSIST", "firn")
 		d.do(at, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 		d.refuses("may be evicted", "--store", url)
+	}
+	cases["redis that hides settings"] = func(d *doctor) {
+		// A Redis shows it in INFO since 2.8.13. In front of managed ones stands a program of the provider.
+		server := servers.Redis(d)
+		front := servers.Accept(d, func(client net.Conn) {
+			behind, err := net.Dial("tcp", server.Addr())
+			if err != nil {
+				_ = client.Close() // the case is over
+				return
+			}
+			go func() { _, _ = io.Copy(behind, client); _ = behind.Close() }()
+			go func() {
+				for b := make([]byte, 64<<10); ; {
+					n, err := behind.Read(b)
+					if _, failed := client.Write(bytes.ReplaceAll(b[:n], []byte("maxmemory_policy:"), []byte("maxmemory_hidden:"))); failed != nil || err != nil {
+						_ = client.Close() // the client may have closed it
+						return
+					}
+				}
+			}()
+		})
+		d.finds("doubtful", "eviction", "INFO does not show maxmemory-policy → make sure that it is noeviction or a volatile one", "--store", "redis://"+front)
 	}
 	cases["redis without persistence"] = func(d *doctor) {
 		server := servers.Redis(d, "--appendonly", "no", "--save", "60 1000")

@@ -23,6 +23,9 @@ func init() {
 
 		_, err = s.CompareAndSwap(d.Context(), "firn/counter:foreign", 0, []byte("no record of ours"))
 		d.must(err)
+		_, err = s.CompareAndSwap(d.Context(), "firn/foreign/pool", 0, []byte("no record of ours"))
+		d.must(err)
+		d.finds("bad", "pool", "→ name another pool", "--store", url, "--pool", "foreign")
 		d.firn("next", "--store", url, "--kind", "segment", "--name", "seg")
 		all, err := sequence.New(sequence.Config{Store: s})
 		d.must(err)

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bufio"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,8 +13,12 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 func init() {
@@ -44,6 +49,33 @@ func init() {
 		d.refuses("cert.pem: block 1 is damaged or cut off", d.serving(url, damaged+good, key, "", "")...)
 		d.refuses("key.pem: block 1 is damaged or cut off", d.serving(url, good, key, "", damaged)...)
 		d.refuses("ca.pem: block 2 is damaged or cut off", d.serving(url, good, key, good+damaged+good, "")...)
+	}
+	// Only a server that runs says it: at a start it is an error.
+	cases["a certificate that expires in force"] = func(d *doctor) {
+		url := "file:" + filepath.Join(d.TempDir(), "firn")
+		d.firn("store", "make", url)
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		d.must(err)
+		itself, err := os.Executable()
+		d.must(err)
+		cert := d.certificate(x509.Certificate{NotAfter: time.Now().Add(5 * time.Second), DNSNames: []string{"localhost"}}, key)
+		server := exec.Command(itself, append([]string{"serve", "--http", servers.Nowhere(d), "--grpc", "off", "--resp", "off"}, d.serving(url, cert, key, "", "")...)...)
+		server.Env = append(server.Environ(), command+"=1")
+		log, err := server.StderrPipe()
+		d.must(err)
+		d.must(server.Start())
+		end := time.AfterFunc(40*time.Second, func() { _ = server.Process.Kill() }) // it may have ended
+		defer end.Stop()
+		var said strings.Builder
+		for lines := bufio.NewScanner(log); !strings.Contains(said.String(), "has expired") && lines.Scan(); {
+			fmt.Fprintln(&said, lines.Text())
+		}
+		_ = server.Process.Kill() // it may have ended
+		_ = server.Wait()         // it was killed
+		if !strings.Contains(said.String(), `level=ERROR msg="the certificate has expired: clients refuse it"`) {
+			d.Errorf("firn serve logs %s", said.String())
+		}
+		d.all.add(said.String())
 	}
 }
 

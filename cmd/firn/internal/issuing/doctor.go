@@ -165,7 +165,7 @@ func examinePool(ctx context.Context, s store.Store, name string) (found []store
 		return nil, opened
 	case err != nil:
 		f := Fails("pool", err)
-		if errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrRefused) {
+		if errors.Is(err, store.ErrForeign) {
 			f.Advice = cmp.Or(f.Advice, "name another pool, or remove what another program wrote in its place")
 		}
 		return []store.Finding{f}, opened
