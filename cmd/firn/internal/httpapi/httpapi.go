@@ -265,7 +265,8 @@ func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.answerJSON(w, pool)
+	write(w, http.StatusOK, pool)
+	return nil
 }
 
 func (a *API) release(w http.ResponseWriter, r *http.Request) error {

@@ -33,7 +33,7 @@ type Front struct {
 
 // Front returns the service for a protocol.
 func (s *Service) Front(p Protocol) *Front {
-	return &Front{service: s, tally: tally{p, s.metrics.requests, s.metrics.seconds.WithLabelValues(p.String()), s.audit, s.internal}}
+	return &Front{service: s, tally: tally{p, s.metrics, s.metrics.seconds.WithLabelValues(p.String()), s.audit, s.internal}}
 }
 
 // Limits are the limits in force.

@@ -2,6 +2,7 @@ package issuing
 
 import (
 	"maps"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -11,6 +12,33 @@ type metrics struct {
 	issued   *prometheus.CounterVec
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	others   others
+}
+
+// others are the requests that no namespace has answered, by namespace and code; "" has those that did not come to one.
+// The registry has them too, but it cannot be asked for those of one namespace without a walk through all.
+type others struct {
+	mu sync.Mutex
+	by map[string]Requests
+}
+
+// count adds requests that no namespace has answered.
+func (m *metrics) count(namespace string, p Protocol, code string, requests int) {
+	m.requests.WithLabelValues(namespace, p.String(), code).Add(float64(requests))
+	o := &m.others
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.by[namespace] == nil {
+		o.by[namespace] = Requests{}
+	}
+	o.by[namespace][code] += int64(requests)
+}
+
+// of returns a copy of those of a namespace, nil if there are none.
+func (o *others) of(namespace string) Requests {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.by[namespace])
 }
 
 func newMetrics(to *prometheus.Registry) *metrics {
@@ -27,6 +55,7 @@ func newMetrics(to *prometheus.Registry) *metrics {
 			Buckets: []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
 		}, []string{"protocol"}),
 	}
+	m.others.by = map[string]Requests{}
 	to.MustRegister(m.issued, m.requests, m.seconds)
 	return m
 }

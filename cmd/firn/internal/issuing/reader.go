@@ -2,9 +2,11 @@ package issuing
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -69,16 +71,57 @@ func (r Reader) List(caller *access.Caller) (states []State, release func(), err
 	return states, release, nil
 }
 
-// Slots returns the slots of a pool, as the store has them, to an administrator.
-func (r Reader) Slots(ctx context.Context, caller *access.Caller, pool string) (Pool, error) {
+// Slots returns the JSON of a [Pool] with its slots, as the store had them at most slotsLast ago, to an administrator.
+// The text is shared: it must not be changed.
+func (r Reader) Slots(ctx context.Context, caller *access.Caller, pool string) (text []byte, err error) {
 	if err := r.admin(caller, "pools"); err != nil {
-		return Pool{}, err
+		return nil, err
 	}
-	p, err := ReadPool(ctx, r.front.service.store, pool)
+	if text, err = r.front.service.slots.of(ctx, r.front.service.store, pool); err != nil {
+		return nil, r.front.Refuse(err)
+	}
+	return text, nil
+}
+
+// slotsLast is how long one reading of a pool serves all who ask for it: each browser that shows a pool asks each second,
+// and it takes milliseconds to read 1,024 slots, and to write them.
+const slotsLast = 500 * time.Millisecond
+
+// latestSlots is the pool that was read last, as JSON.
+type latestSlots struct {
+	mu   sync.Mutex
+	at   time.Time
+	name string
+	text []byte
+}
+
+// of returns a pool.
+func (l *latestSlots) of(ctx context.Context, s store.Store, name string) ([]byte, error) {
+	l.mu.Lock()
+	text, known := l.text, l.name == name && time.Since(l.at) < slotsLast
+	l.mu.Unlock()
+	if known && text != nil {
+		return text, nil
+	}
+	began := time.Now()
+	pool, err := ReadPool(ctx, s, name)
 	if err != nil {
-		return p, r.front.Refuse(err)
+		return nil, err
 	}
-	return p, nil
+	if text, err = json.Marshal(pool); err == nil {
+		text = slices.Clip(text) // nobody appends in place
+		l.keep(began, name, text)
+	}
+	return text, err
+}
+
+// keep keeps a pool as it was at a time or later, unless something newer is kept. A nil text makes the next caller read.
+func (l *latestSlots) keep(at time.Time, name string, text []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at.After(l.at) {
+		l.at, l.name, l.text = at, name, text
+	}
 }
 
 // releaseTries bounds the writes of a release whose holder writes at the same time, which it does every few minutes.
@@ -99,6 +142,7 @@ func (r Reader) Release(ctx context.Context, caller *access.Caller, pool string,
 	if errors.Is(err, store.ErrConflict) {
 		err = failure.New(http.StatusServiceUnavailable, "store_unavailable", "the holder of worker %d wrote at the same time, %d times: try again", worker, releaseTries)
 	}
+	s.slots.keep(time.Now(), pool, nil) // all who ask from now on see it
 	s.audit.Done("release worker", err, "who", caller.Name(), "from", caller.From(), "pool", pool, "datacenter", datacenter, "worker", worker)
 	if err != nil {
 		return Slot{}, r.front.Refuse(err)

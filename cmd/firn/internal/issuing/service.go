@@ -77,8 +77,7 @@ type Service struct {
 	judging sync.Mutex // guards judged
 	judged  *readiness // the latest
 
-	looking sync.Mutex // guards looked
-	looked  look       // the latest
+	slots latestSlots
 
 	examining chan struct{} // holds a value while the store is examined; guards examined
 	examined  *StoreView    // the latest

@@ -14,7 +14,7 @@ import (
 // measures how long its requests take.
 type tally struct {
 	protocol Protocol
-	requests *prometheus.CounterVec
+	metrics  *metrics
 	seconds  prometheus.Observer
 	audit    *access.Audit
 	internal *internalErrors
@@ -45,7 +45,7 @@ func (t *tally) Answered(status int) {
 	case status >= http.StatusBadRequest:
 		code = "bad_request"
 	}
-	t.requests.WithLabelValues("", t.protocol.String(), code).Inc()
+	t.metrics.count("", t.protocol, code, 1)
 }
 
 // failed counts requests that have failed, and returns the failure for their client.
@@ -54,7 +54,7 @@ func (t *tally) failed(namespace string, requests int, err error) *failure.Failu
 	if failed.Code == "internal" || failed.Code == failure.Mismatch {
 		t.internal.log(namespace, t.protocol, failed)
 	}
-	t.requests.WithLabelValues(namespace, t.protocol.String(), failed.Code).Add(float64(requests))
+	t.metrics.count(namespace, t.protocol, failed.Code, requests)
 	return failed
 }
 

@@ -65,19 +65,15 @@ func (r Reader) View(caller *access.Caller, names []string) (v View, release fun
 	if err := s.Ready(); err != nil {
 		v.Ready, v.Why = false, failure.Of(err).Message
 	}
-	var counted map[string]*counts
 	if v.Counts {
-		latest := s.counted()
-		counted, v.Counted = latest.by, latest.at.UTC()
-		if c := counted[""]; c != nil {
-			v.Refused = c.requests
-		}
+		v.Counted, v.Refused = v.At, s.metrics.others.of("")
 	}
 	cannot := now.unable(slices.Values(names))
 	for _, name := range names {
-		one := NamespaceView{State: now.namespaces[name].state(caller), Able: cannot[name] == nil}
-		if c := counted[name]; c != nil {
-			one.Issued, one.Counts = c.issued, c.requests
+		ns := now.namespaces[name]
+		one := NamespaceView{State: ns.state(caller), Able: cannot[name] == nil}
+		if v.Counts {
+			one.Issued, one.Counts = ns.counted(s.metrics.others.of(name))
 		}
 		v.Namespaces = append(v.Namespaces, one)
 	}
@@ -96,66 +92,23 @@ func (s *snapshot) viewed(caller *access.Caller, wanted []string) (names []strin
 	return names[:kept], len(names) - kept
 }
 
-// counts is what was counted of a namespace.
-type counts struct {
-	issued   int64
-	requests Requests
-}
-
-// countsLast is how long one look at the counters serves all views: they have a series for each namespace and protocol.
-const countsLast = 500 * time.Millisecond
-
-// A look is one at the counters.
-type look struct {
-	at time.Time
-	by map[string]*counts // by namespace; "" has the requests that did not come to one. Never changed
-}
-
-// counted returns what was counted, at most countsLast old.
-func (s *Service) counted() look {
-	s.looking.Lock()
-	defer s.looking.Unlock()
-	if time.Since(s.looked.at) >= countsLast {
-		s.looked = look{time.Now(), s.metrics.counts()}
+// counted returns the ids that were issued, and the requests by code.
+func (n *Namespace) counted(failed Requests) (issued int64, by Requests) {
+	ok := int64(0)
+	for _, answered := range n.answered {
+		ok += valueOf(answered)
 	}
-	return s.looked
+	if ok > 0 {
+		if failed == nil {
+			failed = Requests{}
+		}
+		failed["ok"] += ok
+	}
+	return valueOf(n.issued), failed
 }
 
-func (m *metrics) counts() map[string]*counts {
-	by := map[string]*counts{}
-	of := func(name string) *counts {
-		c := by[name]
-		if c == nil {
-			c = &counts{requests: Requests{}}
-			by[name] = c
-		}
-		return c
-	}
-	each(m.issued, func(labels map[string]string, n int64) { of(labels["namespace"]).issued = n })
-	each(m.requests, func(labels map[string]string, n int64) {
-		if n > 0 {
-			of(labels["namespace"]).requests[labels["code"]] += n
-		}
-	})
-	return by
-}
-
-// each calls do for each series of a vector.
-func each(of *prometheus.CounterVec, do func(labels map[string]string, n int64)) {
-	series := make(chan prometheus.Metric)
-	go func() {
-		defer close(series)
-		of.Collect(series)
-	}()
-	for one := range series {
-		var m dto.Metric
-		if one.Write(&m) != nil {
-			continue // no counter fails
-		}
-		labels := map[string]string{}
-		for _, l := range m.GetLabel() {
-			labels[l.GetName()] = l.GetValue()
-		}
-		do(labels, int64(m.GetCounter().GetValue()))
-	}
+func valueOf(c prometheus.Counter) int64 {
+	var m dto.Metric
+	_ = c.Write(&m) // no counter fails
+	return int64(m.GetCounter().GetValue())
 }
