@@ -178,7 +178,10 @@ func (s *Slots) unbegin(h holding) {
 func (s *Slots) hold(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[h.worker], s.starts[h.worker] = h, max(s.starts[h.worker], h.after)
+	if before, ok := s.held[h.worker]; !ok || before.after <= h.after { // otherwise two requests have taken over one loan
+		s.held[h.worker] = h
+	}
+	s.starts[h.worker] = max(s.starts[h.worker], h.after)
 }
 
 // outwait waits until every holder whose claim the store has lost has reached its fence. Then it checks

@@ -43,10 +43,11 @@ type holding struct {
 // A move is what a holder writes.
 type move struct {
 	holding
-	free   bool // release the slot
-	taken  bool // release it, but not by its holder
-	write  bool // false: the record found is right
-	forgot bool // the store has less than it had confirmed
+	free   bool   // release the slot
+	taken  bool   // release it, but not by its holder
+	write  bool   // false: the record found is right
+	forgot bool   // the store has less than it had confirmed
+	life   string // of the store that confirmed it
 }
 
 // stand decides about a held slot. Found is the store's record, nil if there is no record; wish is
@@ -64,7 +65,7 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 		m.write = true // until the store has the fence again, the slot looks idle too early
 	case found.Owner == r.token && found.After > h.after:
 		// This process claimed it again, for a switch. That claim may not be in held yet.
-		return move{}, lost(fmt.Sprintf("it was claimed again here from tick %d on", found.After+1))
+		return move{}, fmt.Errorf("%w from tick %d on", errClaimedAgain, found.After+1)
 	case m.forgot:
 		return move{}, overlap(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
 			found.holder(), found.After+1, h.fence))
@@ -80,6 +81,9 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	}
 	return m, r.late(h, m, now)
 }
+
+// errClaimedAgain: this process has a later holding of the worker; of a [Loan], this or another process.
+var errClaimedAgain = lost("it was claimed again here")
 
 // errPast ends a holding for good: it is neither renewed nor released.
 var errPast = lost("its fence has passed, or may have by the clock of another")

@@ -83,7 +83,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 // it had confirmed, move first makes newcomers wait: other holders may not have noticed the loss yet.
 func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(found *Slot) (move, error)) (m move, err error) {
 	warned := false
-	_, err = reg.Update(ctx, func(entry store.Entry) ([]byte, error) {
+	written, err := reg.Update(ctx, func(entry store.Entry) ([]byte, error) {
 		found, err := s.parse(entry)
 		if err == nil {
 			m, err = decide(found)
@@ -100,6 +100,7 @@ func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(fo
 		}
 		return s.encode(m, found)
 	})
+	m.life = written.Life
 	return m, err
 }
 

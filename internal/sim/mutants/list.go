@@ -256,7 +256,7 @@ var mutants = []mutant{
 		edits: []edit{
 			{"lease/holding.go", "\twarned := false\n", "\twarned, forgot := false, false\n"},
 			{"lease/holding.go", "\t\tif err == nil && m.forgot {\n", "\t\tforgot = forgot || m.forgot\n\t\tif err != nil && warned {\n"},
-			{"lease/holding.go", "\t\treturn s.encode(m, found)\n\t})\n\treturn m, err\n", "\t\treturn s.encode(m, found)\n\t})\n\tif err == nil && forgot {\n\t\terr = s.alarm(ctx)\n\t}\n\treturn m, err\n"},
+			{"lease/holding.go", "\tm.life = written.Life\n", "\tif err == nil && forgot {\n\t\terr = s.alarm(ctx)\n\t}\n\tm.life = written.Life\n"},
 		},
 	},
 	{

@@ -1,0 +1,258 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
+)
+
+// A Loan is a worker that is held for a program that makes its ids itself, as one in another language does. In the
+// store it looks as if that program held it. The program may use the ticks from the begin of its grant to the latest
+// fence that [Lend], Renew or Look returned. After [ErrLost] it must stop at once.
+//
+// A handle names the loan in every process with the same store and settings. One that gets the handle of another's loan
+// takes it over: see rules.takeOver. The other finds its holding replaced; nobody asks it. A loan that nobody renews ends
+// at its fence; it cannot be released before, since the program may have a copy: a forked process, say.
+//
+// The methods may be called concurrently.
+type Loan struct {
+	slots  *Slots
+	secret string
+	worker int64
+	window firn.Tick
+	look   time.Duration
+}
+
+// Lend claims a worker for first, rounded up to whole ticks, and not for longer: if its answer is lost, the worker is
+// soon free again. Renew grants a window. Cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
+// [Slots.Acquire].
+func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Grant, error) {
+	l, err := newLoan(cfg, register.Token(), 0)
+	if err != nil {
+		return nil, firn.Grant{}, err
+	}
+	ask := l.ask()
+	ask.Window = min(firn.Tick(first/l.Layout().Unit())+1, l.window)
+	grant, err := l.slots.Acquire(ctx, ask)
+	l.worker = grant.Worker
+	return l, grant, err
+}
+
+// OpenLoan returns the loan with a handle. It makes no call of the store.
+func OpenLoan(cfg Config, handle string) (*Loan, error) {
+	secret, numbers, _ := strings.Cut(handle, ".")
+	datacenter, worker, _ := strings.Cut(numbers, ".")
+	// Parse errors need no check: the handle is compared.
+	cfg.Generator.Datacenter, _ = strconv.ParseInt(datacenter, 10, 64) // that of the process that lent it
+	n, _ := strconv.ParseInt(worker, 10, 64)
+	if len(secret) != len(register.Token()) || handleOf(secret, cfg.Generator.Datacenter, n) != handle ||
+		checkSlot(cmp.Or(cfg.Generator.Layout, firn.DefaultLayout()), cfg.Generator.Datacenter, n) != nil {
+		return nil, errHandle
+	}
+	return newLoan(cfg, secret, n)
+}
+
+// errHandle does not repeat the handle, which is secret.
+var errHandle = &firn.SyntaxError{Reason: "lease: this is no handle of a loan: give the one that was granted"}
+
+func handleOf(secret string, datacenter, worker int64) string {
+	return fmt.Sprintf("%s.%d.%d", secret, datacenter, worker)
+}
+
+// CheckLoans returns an error unless workers of a pool with these settings may be lent.
+func CheckLoans(cfg Config) error {
+	switch {
+	case cfg.Strict > 0:
+		return config.Mistake("lease", "Strict", "belongs to a pool whose claims wait for minutes, which no request can: lend workers of a pool that is not strict")
+	case cfg.Pinned != nil:
+		return config.Mistake("lease", "Pinned", "belongs to a pool whose workers are given out by hand: lend workers of another pool")
+	case cfg.Generator.Clock == firn.ClockVirtual:
+		return config.Mistake("lease", "Clock", "is virtual, and the ids of other programs follow a clock: lend workers of another pool")
+	}
+	return nil
+}
+
+func newLoan(cfg Config, secret string, worker int64) (*Loan, error) {
+	if err := CheckLoans(cfg); err != nil {
+		return nil, err
+	}
+	slots, err := NewSlots(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l, err := prepare(slots, cfg)
+	if err != nil {
+		return nil, err
+	}
+	// The record has only the hash: whoever can read the store, or the list of workers, cannot renew the loan.
+	sum := sha256.Sum256([]byte(secret))
+	slots.rules.token = base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])[:len(register.Token())]
+	return &Loan{slots: slots, secret: secret, worker: worker, window: l.window, look: l.cfg.Look}, nil
+}
+
+// Handle names the loan. Whoever has it can renew it.
+func (l *Loan) Handle() string {
+	return handleOf(l.secret, l.slots.cfg.Generator.Datacenter, l.worker)
+}
+
+// Now returns the present tick by the clock as it was compared last, which later steps of the wall clock do not move.
+func (l *Loan) Now() firn.Tick {
+	return tickOf(l.Layout(), l.slots.wall(*l.slots.checked.Load()))
+}
+
+// Layout returns the layout of the pool.
+func (l *Loan) Layout() firn.Layout { return l.slots.cfg.Generator.Layout }
+
+// Every returns the longest time between two calls of Renew or Look.
+func (l *Loan) Every() time.Duration { return l.look }
+
+// Held returns the fence of the loan as this process holds it; -1 if it does not.
+func (l *Loan) Held() firn.Tick {
+	if h, ok := l.holding(); ok {
+		return h.fence
+	}
+	return -1
+}
+
+// Due reports whether it is time for Renew: half the window is left of what the program knows.
+func (l *Loan) Due(known firn.Tick) bool {
+	return known < l.Layout().MaxTick() && known-l.Now() <= l.window/2
+}
+
+// Renew moves the fence to a window ahead, and returns it. Known is the fence that the program knows. If another process
+// held the loan until now, this one takes it over. Errors are those of [Slots.Renew] and *[firn.TimeExhaustedError]. After
+// any other than [ErrLost] the program may use its ticks.
+func (l *Loan) Renew(ctx context.Context, known firn.Tick) (firn.Tick, error) {
+	ask := l.ask()
+	return l.keep(ctx, known, &ask)
+}
+
+// Look checks that the worker is still lent, as [Slots.Look] does. It returns the fence, as far as the store has confirmed
+// it. If another process holds the loan, Look writes nothing.
+func (l *Loan) Look(ctx context.Context, known firn.Tick) (firn.Tick, error) {
+	return l.keep(ctx, known, nil)
+}
+
+func (l *Loan) keep(ctx context.Context, known firn.Tick, ask *Ask) (firn.Tick, error) {
+	if layout := l.Layout(); l.Now() >= layout.MaxTick() {
+		return 0, &firn.TimeExhaustedError{Layout: layout, End: layout.End()}
+	}
+	if h, ok := l.holding(); ok && known <= h.fence { // a program that knows a later fence has renewed elsewhere
+		grant, err := l.slots.keep(ctx, firn.Grant{Worker: h.worker, After: h.after, Through: h.fence}, ask)
+		if !errors.Is(err, errClaimedAgain) {
+			return grant.Through, err
+		}
+		l.slots.forget(h)
+	}
+	fence, err := l.takeOver(ctx, known, ask)
+	if err != nil {
+		err = fmt.Errorf("lease: go on with worker %d of pool %q: %w", l.worker, l.slots.cfg.Pool, err)
+	}
+	return fence, err
+}
+
+// takeOver claims the worker again for the same program, with an ask; otherwise it only reads.
+func (l *Loan) takeOver(ctx context.Context, known firn.Tick, ask *Ask) (firn.Tick, error) {
+	s := l.slots
+	ctx = store.Urgent(ctx)
+	var pool Pool
+	here, clockErr, err := s.beside(ctx, func() (err error) { pool, err = l.pool(ctx); return err })
+	if err := errors.Join(clockErr, err); err != nil {
+		return 0, err
+	}
+	t := takeover{worker: l.worker, known: known, open: pool.Open && pool.Life != nil}
+	if ask != nil {
+		t.wish = Ask{Now: tickOf(l.Layout(), s.wall(here)), Window: ask.Window}.fence(-1, l.Layout())
+	}
+	reg := s.slot(l.worker)
+	reg.Patience = patience(s.cfg.Look)
+	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.takeOver(t, found, s.latest(here)) })
+	switch {
+	case err != nil:
+		return 0, err
+	case !m.write:
+		return known, nil
+	case m.life != *pool.Life:
+		return 0, errClosed
+	case m.after < s.latest(here): // the write was slow
+		return 0, errPast
+	}
+	s.hold(m.holding)
+	return m.fence, nil
+}
+
+// pool reads the record of the pool. One that has vanished is not open.
+func (l *Loan) pool(ctx context.Context) (Pool, error) {
+	reg := l.slots.register(poolKey(l.slots.cfg.Pool))
+	reg.Patience = patience(l.slots.cfg.Look)
+	entry, err := reg.Read(ctx)
+	if err != nil || entry.Revision == 0 {
+		return Pool{}, err
+	}
+	return readRecord(entry)
+}
+
+// holding returns the latest holding of this process.
+func (l *Loan) holding() (holding, bool) {
+	l.slots.mu.Lock()
+	defer l.slots.mu.Unlock()
+	h, ok := l.slots.held[l.worker]
+	return h, ok
+}
+
+// ask returns what a member of the pool that starts now would ask for: the program keeps to the same lead.
+func (l *Loan) ask() Ask {
+	g := l.slots.cfg.Generator
+	wall := g.Time.Wall()
+	reach := tickOf(g.Layout, wall.Add(fencedLead(g)))
+	return Ask{Now: tickOf(g.Layout, wall), From: min(reach, math.MaxInt64-1) + 1, Window: l.window}
+}
+
+// A takeover is what a process knows about a loan that it does not hold.
+type takeover struct {
+	worker int64
+	known  firn.Tick // the fence that the program knows
+	wish   firn.Tick // the wanted fence; 0: the move is not due
+	open   bool      // the pool is open
+}
+
+// errClosed: a loan is taken over only while the pool is open, in the life of the store that it names. Otherwise the store
+// may have forgotten a holder, which must have time to write its slot again.
+var errClosed = lost("the store may have forgotten others, which look first")
+
+// takeOver decides about the slot of a loan that this process does not hold. Another may hold it, and still write, so the
+// grant is a new one: it begins at the fence found, and is written over exactly the record found. No tick of it was granted
+// before, and the other finds a later claim. Whatever contradicts the program is a loss, which costs it a worker, and
+// nothing is written: neither the program nor the store proves what was granted since.
+func (r *rules) takeOver(t takeover, found *Slot, now firn.Tick) (move, error) {
+	switch {
+	case found == nil:
+		return move{}, lost("its slot has vanished")
+	case found.Owner != r.token || found.Free:
+		return move{}, lost("it was taken by " + found.holder())
+	case found.Fence < now:
+		return move{}, errPast
+	case found.Fence < t.known:
+		return move{}, lost(fmt.Sprintf("the program knows the fence %d, and the store %d", t.known, found.Fence))
+	case !t.open:
+		return move{}, errClosed
+	}
+	m := move{holding: holding{worker: t.worker, after: found.Fence, since: found.Since, over: found.revision}}
+	m.fence = min(max(m.after+1, t.wish), r.layout.MaxTick())
+	if m.write = t.wish > 0; m.write && m.fence <= m.after {
+		return move{}, &firn.TimeExhaustedError{Layout: r.layout, End: r.layout.End()}
+	}
+	return m, nil
+}

@@ -1,0 +1,490 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// A program borrows a worker, and never looks at a clock.
+type program struct {
+	handle       string
+	worker       int64
+	after, fence firn.Tick
+	lost         bool
+}
+
+// A lender is a server: it keeps the loans that it holds, by handle, until it is restarted.
+type lender struct {
+	cfg   Config
+	loans map[string]*Loan
+}
+
+// lenders returns servers over the store of a world.
+func (w *world) lenders(n int, change ...func(*Config)) []*lender {
+	all := make([]*lender, n)
+	for i := range all {
+		all[i] = &lender{w.config(append(change, w.shared)...), map[string]*Loan{}}
+	}
+	return all
+}
+
+func (l *lender) lend(t *testing.T) *program {
+	t.Helper()
+	loan, grant, err := Lend(background, l.cfg, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.loans[loan.Handle()] = loan
+	return &program{loan.Handle(), grant.Worker, grant.After, grant.Through, false}
+}
+
+// renew does what a server does when a program asks for a renewal.
+func (l *lender) renew(p *program) (firn.Tick, error) {
+	loan := l.loans[p.handle]
+	if loan == nil {
+		var err error
+		if loan, err = OpenLoan(l.cfg, p.handle); err != nil {
+			return 0, err
+		}
+	}
+	do := loan.Look
+	if loan.Due(p.fence) {
+		do = loan.Renew
+	}
+	fence, err := do(background, p.fence)
+	if loan.Held() >= 0 {
+		l.loans[p.handle] = loan
+	}
+	return fence, err
+}
+
+// renewed is renew for a program that hears the answer.
+func (l *lender) renewed(t *testing.T, p *program) {
+	t.Helper()
+	fence, err := l.renew(p)
+	if err != nil || fence < p.fence {
+		t.Fatalf("renewed from %d to %d, %v", p.fence, fence, err)
+	}
+	p.fence = fence
+}
+
+// stops expects a loss.
+func (l *lender) stops(t *testing.T, p *program, why string) {
+	t.Helper()
+	if fence, err := l.renew(p); !errors.Is(err, ErrLost) {
+		t.Errorf("%s: %d, %v", why, fence, err)
+	}
+}
+
+// recorded returns the slots of the pool of a world.
+func (w *world) recorded() []Slot { return must(Inspect(background, w.mem, "default")).Slots }
+
+var background = context.Background()
+
+func TestALoanIsShortUntilItIsRenewed(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(1)
+	p := s[0].lend(t)
+	now := must(firn.DefaultLayout().Tick(w.time.Wall()))
+	if left := p.fence - now; left < 10_000 || left > 10_030 {
+		t.Errorf("the first grant lasts %d ms, want 10 s", left)
+	}
+	if p.after < now {
+		t.Errorf("it begins at tick %d, which another may have used: it is %d", p.after+1, now)
+	}
+	s[0].renewed(t, p)
+	if left := p.fence - now; left < 60_000 || left > 60_030 {
+		t.Errorf("renewed, it lasts %d ms; want a window", left)
+	}
+	for passed, moves := range map[time.Duration]bool{20 * time.Second: false, 15 * time.Second: true} {
+		w := newWorld(t)
+		s := w.lenders(2)
+		p := s[0].lend(t)
+		s[0].renewed(t, p)
+		fence, writes := p.fence, w.store.Counts().CompareAndSwap
+		w.time.Pass(20 * time.Second)
+		if moves {
+			w.time.Pass(passed)
+		}
+		for i := range s {
+			q := *p
+			s[i].renewed(t, &q)
+			if (q.fence > fence) != moves || (w.store.Counts().CompareAndSwap > writes+i) != moves {
+				t.Errorf("server %d after %v: the fence moved from %d to %d with %d writes; due: %v", i, passed, fence, q.fence, w.store.Counts().CompareAndSwap-writes, moves)
+			}
+		}
+	}
+	loan := s[0].loans[p.handle]
+	w.time.Step(time.Hour) // no answer shows a clock that was not compared
+	if got := loan.Now(); got != now {
+		t.Errorf("the clock shows %d after a step, want %d", got, now)
+	}
+}
+
+func TestTheStoreDoesNotShowHowToRenewALoan(t *testing.T) {
+	w := newWorld(t)
+	p := w.lenders(1)[0].lend(t)
+	secret, _, _ := strings.Cut(p.handle, ".")
+	if owner := w.recorded()[0].Owner; owner == secret || len(owner) != len(secret) {
+		t.Errorf("the owner is %s, the secret %s", owner, secret)
+	}
+}
+
+func TestALoanGoesOnAtAnotherServer(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(3, func(c *Config) { c.Generator.Layout = layout("40/1/2/12") })
+	s[1].cfg.Generator.Datacenter = 1 // the loan keeps its own
+	p := s[0].lend(t)
+	s[1].renewed(t, p)
+	// The first finds its holding replaced, and writes nothing.
+	before := w.store.Counts().CompareAndSwap
+	s[0].renewed(t, p)
+	late := s[0].loans[p.handle].Held()
+	if _, err := s[0].loans[p.handle].Look(background, late); err != nil {
+		t.Error(err)
+	}
+	if n, held := w.store.Counts().CompareAndSwap-before, s[0].loans[p.handle].Held(); n != 0 || held >= 0 {
+		t.Errorf("it wrote %d times, and holds it up to %d", n, held)
+	}
+	// A server that only reads has nothing in memory, and answers no more than the program knows.
+	fence := p.fence
+	if s[2].renewed(t, p); p.fence != fence || s[2].loans[p.handle] != nil {
+		t.Errorf("the fence moved from %d to %d, or the server holds the loan", fence, p.fence)
+	}
+	w.time.Pass(40 * time.Second)
+	if s[2].renewed(t, p); s[2].loans[p.handle].Held() != p.fence || p.fence <= fence {
+		t.Errorf("it did not take the loan over")
+	}
+}
+
+func TestTwoServersMayRenewALoanAtTheSameTime(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	other := *p
+	race := true
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if race && c.Op == storetest.OpCompareAndSwap {
+			race = false
+			inner := w.lenders(1)[0]
+			inner.cfg.Store = remote{w.mem, w.time.Wall, nil}
+			inner.renewed(t, &other)
+		}
+		return storetest.Pass
+	}
+	s[0].renewed(t, p) // while it is taken over
+	if race || p.fence <= other.fence {
+		t.Fatalf("fences %d, %d: the later writer's begins after the other's", p.fence, other.fence)
+	}
+	for i := range s {
+		q := *p
+		if s[i].renewed(t, &q); q.fence != p.fence {
+			t.Errorf("the fence is %d, want %d", q.fence, p.fence)
+		}
+	}
+	slots := s[0].loans[p.handle].slots
+	h, _ := s[0].loans[p.handle].holding()
+	earlier := h
+	earlier.after--
+	if slots.hold(earlier); s[0].loans[p.handle].Held() != h.fence {
+		t.Error("of two takeovers at one server, the earlier is held")
+	}
+}
+
+func TestAProgramHearsTheFenceOfALostAnswer(t *testing.T) {
+	for name, n := range map[string]int{"from the same server": 1, "from others": 3} {
+		w := newWorld(t)
+		s := w.lenders(3)
+		p := s[0].lend(t)
+		for i := range 3 {
+			_, _ = s[i%n].renew(p) // its answer is lost
+		}
+		s[0].renewed(t, p)
+		if got := w.recorded()[0].Fence; got != p.fence {
+			t.Errorf("%s: the program knows %d, the store has %d", name, p.fence, got)
+		}
+		if now := s[0].loans[p.handle].Now(); p.fence > now+s[0].loans[p.handle].window+30 {
+			t.Errorf("%s: lost answers moved the fence %d ticks ahead", name, p.fence-now)
+		}
+		w.time.Pass(20 * time.Second)
+		s[n-1].renewed(t, p)
+	}
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap {
+			return storetest.FailApplied
+		}
+		return storetest.Pass
+	}
+	if _, err := s[1].renew(p); err == nil || errors.Is(err, ErrLost) {
+		t.Errorf("the store's answers are lost: %v", err)
+	}
+	w.store.Script = nil
+	s[0].renewed(t, p)
+}
+
+func TestALoanThatTheStoreHasForgotten(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	old := w.mem.Snapshot()
+	s[0].renewed(t, p)
+	for name, snapshot := range map[string]func(){"wiped": func() { w.mem.Restore(nil) }, "set back": func() { w.mem.Restore(old) }} {
+		snapshot()
+		before := w.store.Counts().CompareAndSwap
+		s[1].stops(t, p, name+", at a server that does not hold it")
+		if n := w.store.Counts().CompareAndSwap - before; n != 0 {
+			t.Errorf("%s: it wrote %d times", name, n)
+		}
+		s[0].renewed(t, p)
+		pool := must(Inspect(background, w.mem, "default"))
+		if pool.Open || pool.Slots[0].Fence != p.fence {
+			t.Errorf("%s: the pool is %+v: newcomers must wait, and the fence be %d", name, pool, p.fence)
+		}
+		s[1].stops(t, p, name+": others have not looked yet")
+		s[1].lend(t) // it waits, and opens the pool
+		s[1].renewed(t, p)
+	}
+}
+
+// Another has the worker by then.
+func TestAnOverlapStopsAProgram(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2, func(c *Config) { c.Generator.Layout = layout("41/0/0/12") })
+	empty := w.mem.Snapshot()
+	p := s[0].lend(t)
+	s[0].renewed(t, p)
+	w.mem.Restore(empty)
+	q := s[1].lend(t) // it waits, but nobody has looked
+	writes := w.store.Counts().CompareAndSwap
+	for range 2 {
+		s[0].stops(t, p, "at the server that holds it")
+		s[1].stops(t, p, "at another")
+	}
+	if n := w.store.Counts().CompareAndSwap - writes; n != 0 {
+		t.Errorf("%d writes to a slot of another", n)
+	}
+	s[1].renewed(t, q)
+}
+
+func TestAForgedHandleWritesNothingAndHoldsNothing(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(1)
+	p := s[0].lend(t)
+	_, numbers, _ := strings.Cut(p.handle, ".")
+	writes := w.store.Counts().CompareAndSwap
+	for _, known := range []firn.Tick{0, p.fence, p.fence + 1000, s[0].loans[p.handle].Layout().MaxTick()} {
+		forged := &program{handle: strings.Repeat("A", 26) + "." + numbers, fence: known}
+		s[0].stops(t, forged, fmt.Sprint("forged, known ", known))
+		s[0].stops(t, &program{handle: strings.Repeat("A", 26) + ".0.1023", fence: known}, "of a worker never used")
+	}
+	if n := w.store.Counts().CompareAndSwap - writes; n != 0 || len(s[0].loans) != 1 {
+		t.Errorf("%d writes, %d loans", n, len(s[0].loans))
+	}
+	for _, handle := range []string{
+		"", "7", "A.0.7", strings.Repeat("A", 26), strings.Repeat("A", 26) + ".7", strings.Repeat("A", 26) + ".0.x",
+		strings.Repeat("A", 26) + ".0.-1", strings.Repeat("A", 26) + ".0.1024", strings.Repeat("A", 26) + ".1.7",
+		strings.Repeat("A", 26) + ".0.+7", strings.Repeat("A", 26) + ".0.07", strings.Repeat("A", 26) + ".00.7", strings.Repeat("A", 26) + ".0.7 ", strings.Repeat("A", 26) + ".0.7.",
+	} {
+		if l, err := OpenLoan(w.config(), handle); err == nil {
+			t.Errorf("handle %q is that of %+v", handle, l)
+		}
+	}
+}
+
+func TestALoanOfAFullPoolIsRenewed(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2, small)
+	p, q := s[0].lend(t), s[0].lend(t)
+	if _, _, err := Lend(background, s[1].cfg, time.Second); !errors.Is(err, ErrFull) {
+		t.Errorf("a third: %v", err)
+	}
+	s[1].renewed(t, p)
+	s[1].renewed(t, q)
+}
+
+func TestALoanEndsWithItsLayout(t *testing.T) {
+	w := newWorld(t)
+	end := layout("41/0/1/12").End()
+	w.time.Set(end.Add(-30 * time.Second))
+	s := w.lenders(2, small)
+	p := s[0].lend(t)
+	for i := range s {
+		s[i].renewed(t, p)
+		if most := layout("41/0/1/12").MaxTick(); p.fence != most {
+			t.Fatalf("the fence is %d, want the last tick, %d", p.fence, most)
+		}
+	}
+	w.time.Pass(time.Minute)
+	for i := range s {
+		if _, err := s[i].renew(p); !errors.Is(err, firn.ErrTimeExhausted) || errors.Is(err, ErrLost) {
+			t.Errorf("server %d after the end: %v", i, err)
+		}
+	}
+}
+
+func TestATakeoverThatComesAfterItsFenceIsALoss(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	s[1].cfg.Store = &slowWrites{remote: s[1].cfg.Store.(remote), on: w.time, takes: 11 * time.Second}
+	s[1].stops(t, p, "another may have been granted the worker meanwhile")
+}
+
+func TestALoanIsNotTakenOverInAnotherLifeOfTheStore(t *testing.T) {
+	w := newWorld(t)
+	life := "one"
+	s := w.lenders(3)
+	for i := range s {
+		s[i].cfg.Store = remote{w.store, w.time.Wall, &life}
+	}
+	p := s[0].lend(t)
+	life = "two"
+	s[1].stops(t, p, "the store may have forgotten others")
+	q := s[2].lend(t) // it waits, and opens the pool
+	s[2].renewed(t, q)
+	s[1].renewed(t, q)
+}
+
+func TestNoServerWithAWrongClockRenewsALoan(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	s[0].renewed(t, p)
+	for _, offset := range []time.Duration{-time.Hour, time.Hour} {
+		s[1].cfg.Generator.Time = skewed{w.time, offset}
+		if _, err := s[1].renew(p); !errors.Is(err, ErrClock) || errors.Is(err, ErrLost) {
+			t.Errorf("%v: %v", offset, err)
+		}
+	}
+}
+
+func TestWorkersOfSomePoolsAreNotLent(t *testing.T) {
+	w := newWorld(t)
+	seven := int64(7)
+	for name, change := range map[string]func(*Config){
+		"Strict": func(c *Config) { c.Strict = time.Hour },
+		"Pinned": func(c *Config) { c.Pinned = &seven },
+		"Clock":  func(c *Config) { c.Generator.Clock = firn.ClockVirtual },
+	} {
+		if _, _, err := Lend(background, w.config(change), time.Second); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What a process does about a loan whose program knows the fence 200.
+func TestATakeover(t *testing.T) {
+	slot := func(owner string, after, fence firn.Tick) *Slot {
+		return &Slot{Owner: owner, After: after, Fence: fence, revision: 8}
+	}
+	given := func(s *Slot) *Slot { s.Free = true; return s }
+	for name, c := range map[string]struct {
+		found     *Slot
+		now, wish firn.Tick
+		closed    bool
+		want      string
+	}{
+		"as it should be":            {slot("me", 100, 200), 150, 300, false, "(200,300]"},
+		"not due":                    {slot("me", 100, 200), 150, 0, false, "nothing"},
+		"renewed, without an answer": {slot("me", 100, 250), 150, 300, false, "(250,300]"},
+		"renewed further than here":  {slot("me", 100, 350), 150, 300, false, "(350,351]"},
+		"at the fence":               {slot("me", 100, 200), 200, 300, false, "(200,300]"},
+		"after the fence":            {slot("me", 100, 200), 201, 300, false, "lost"},
+		"not due, after the fence":   {slot("me", 100, 200), 201, 0, false, "lost"},
+		"an older copy":              {slot("me", 50, 199), 150, 300, false, "lost"},
+		"not due, an older copy":     {slot("me", 50, 199), 150, 0, false, "lost"},
+		"no record":                  {nil, 150, 300, false, "lost"},
+		"another's":                  {slot("other", 200, 300), 150, 300, false, "lost"},
+		"not due, another's":         {slot("other", 200, 300), 150, 0, false, "lost"},
+		"taken back":                 {given(slot("operator", 200, 200)), 150, 300, false, "lost"},
+		"free":                       {given(slot("me", 100, 200)), 150, 300, false, "lost"},
+		"closed":                     {slot("me", 100, 200), 150, 300, true, "lost"},
+		"not due, closed":            {slot("me", 100, 200), 150, 0, true, "lost"},
+	} {
+		m, err := easy().takeOver(takeover{worker: 3, known: 200, wish: c.wish, open: !c.closed}, c.found, c.now)
+		if got := verdict(m, err); got != c.want || m.write && (m.worker != 3 || m.over != 8) {
+			t.Errorf("%s: %s, want %s (%+v)", name, got, c.want, m)
+		}
+	}
+	most := easy().layout.MaxTick()
+	_, err := easy().takeOver(takeover{known: most - 1, wish: most, open: true}, slot("me", 100, most), most-5)
+	if !errors.Is(err, firn.ErrTimeExhausted) {
+		t.Errorf("there are no more ticks: %v", err)
+	}
+}
+
+// Programs borrow, renew at any server, lose answers and servers; no tick is granted to two of them.
+func TestNoTickIsLentTwice(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { lendAtRandom(t, seed) })
+	}
+}
+
+func lendAtRandom(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 7))
+	w := newWorld(t)
+	servers := w.lenders(3, func(c *Config) { c.Generator.Layout = layout("41/0/2/12"); c.Window = 15 * time.Second })
+	for i, s := range servers {
+		s.cfg.Generator.Time = skewed{w.time, time.Duration(i-1) * 9 * time.Second}
+	}
+	w.store.Script = func(storetest.Call) storetest.Outcome {
+		if random.IntN(8) > 0 {
+			return storetest.Pass
+		}
+		return storetest.Outcome(random.IntN(4))
+	}
+	var programs []*program
+	renewed, elsewhere := 0, 0
+	for range 600 {
+		server := servers[random.IntN(len(servers))]
+		if random.IntN(12) == 0 {
+			server.loans = map[string]*Loan{} // restarted
+		}
+		w.time.Pass(time.Duration(random.IntN(4000)) * time.Millisecond)
+		if random.IntN(4) == 0 || len(programs) == 0 {
+			loan, grant, err := Lend(background, server.cfg, 10*time.Second)
+			if err == nil {
+				server.loans[loan.Handle()] = loan
+				programs = append(programs, &program{loan.Handle(), grant.Worker, grant.After, grant.Through, false})
+			}
+			continue
+		}
+		p := programs[max(0, len(programs)-1-random.IntN(5))]
+		if p.lost {
+			continue
+		}
+		known := server.loans[p.handle] != nil
+		fence, err := server.renew(p)
+		switch {
+		case errors.Is(err, ErrLost):
+			p.lost = true
+		case err == nil && random.IntN(8) > 0: // it hears the answer
+			renewed++
+			if fence > p.fence && !known {
+				elsewhere++
+			}
+			p.fence = max(p.fence, fence)
+		}
+	}
+	for i, p := range programs {
+		for _, q := range programs[:i] {
+			if p.worker == q.worker && p.after < q.fence && q.after < p.fence {
+				t.Errorf("worker %d was lent from %d to %d and from %d to %d", p.worker, p.after+1, p.fence, q.after+1, q.fence)
+			}
+		}
+	}
+	if renewed < 10 || elsewhere < 2 || len(programs) < 10 {
+		t.Errorf("%d programs, %d renewals, %d of them where the loan was not known: too few to find anything", len(programs), renewed, elsewhere)
+	}
+}
