@@ -23,7 +23,7 @@ import (
 	"github.com/firn-id/firn/bench/internal/program"
 )
 
-// configuration has a namespace of each kind, and some that fail. The tokens are the secrets shop, one and root.
+// configuration has a namespace of each kind, and some that fail. The tokens are the secrets shop, one, few and root.
 const configuration = `
 store: sqlite:%s
 listen: {http: %s, resp: off, grpc: off}
@@ -31,10 +31,13 @@ limits: {batch: 1000, body: 1024, rate: {slow: 1/h}}
 tokens:
   - {name: shop, sha256: 8d9001d32c6a703d95921a77115050f33dd823d3f1730bd35215dcbecad6dc20, namespaces: ["*"]}
   - {name: one, sha256: 7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed, namespaces: [orders]}
-  - {name: root, sha256: 4813494d137e1631bba301d5acab6e7bb7aa74ce1185d456565ef51d737677b2, namespaces: ["*"], admin: true, unveil: true}
+  - {name: few, sha256: fa95e5080882f52bd40ccab2dee9c88c4d1fad7ad1093f93a0edcd8fb42d2bee, leases: ["*"], max_leases: 1}
+  - {name: root, sha256: 4813494d137e1631bba301d5acab6e7bb7aa74ce1185d456565ef51d737677b2, namespaces: ["*"], admin: true, unveil: true, leases: ["*"]}
 namespaces:
   orders:   {}
   slow:     {}
+  narrow:   {pool: narrow, layout: 41/0/1/12}
+  fixed:    {pool: fixed, worker: 1}
   items:    {kind: segment}
   turns:    {kind: sequence}
   last:     {kind: sequence, from: 9223372036854775807}
@@ -54,6 +57,7 @@ var elsewhere = []string{
 	"starting", "joining", "shutting_down", "namespace_changed", // the moments before and after
 	"clock_back", "fence_reached", "time_exhausted", // clocks
 	"store_unavailable", "set_back", "timed_out", "/workers 503 store_mismatch", "/release 503 store_mismatch", // stores
+	"leases/{pool} 503 store_mismatch", "/renew 503 store_mismatch", "/renew 429 too_many_leases", "wrong_clock",
 }
 
 // A request is sent to a server. Its answer has a status, and a code unless that is 200.
@@ -216,6 +220,7 @@ func requests(t *testing.T, address string) []request {
 		release("none/workers/0/release", "root", 404, "not_found", false),
 		release("default/workers/x/release", "root", 400, "bad_request", true),
 		release("default/workers/0/release?datacenter=x", "root", 400, "bad_request", true))
+	all = append(all, leases(t, address)...)
 	all = append(all, request{method: "GET", path: "/readyz?namespace=taken", status: 503, code: "not_ready"})
 	// What each request may have in common with others.
 	seen := map[string]bool{}

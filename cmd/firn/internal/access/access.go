@@ -35,6 +35,8 @@ type Token struct {
 	Admin       bool               // may look at pools and metrics
 	Unveil      bool               // may unveil ids of its namespaces
 	Rate        Rate               // zero: no limit
+	Leases      []string           // patterns of pools of which it may lease workers
+	MaxLeases   int                // of each pool, from one server
 }
 
 // Credentials are what a request proves about its caller.
@@ -74,7 +76,9 @@ type identity struct {
 	unveil    bool
 	anonymous bool
 	bucket    *Bucket // nil without a limit
-	order     int     // in the configuration
+	leases    patterns
+	maxLeases int
+	order     int // in the configuration
 }
 
 // NewBook returns the book of a checked configuration. The new book continues the rates of
@@ -88,7 +92,7 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 	_, _ = rand.Read(b.salt[:]) // never fails
 	for i, t := range cfg.Tokens {
 		// Namespaces open to all need no token, so a token must not lose them.
-		id := &identity{name: t.Name, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), admin: t.Admin, unveil: t.Unveil, order: i, bucket: old.bucket(t)}
+		id := &identity{name: t.Name, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), admin: t.Admin, unveil: t.Unveil, order: i, bucket: old.bucket(t), leases: newPatterns(t.Leases), maxLeases: t.MaxLeases}
 		if id.bucket == nil && !t.Rate.IsZero() {
 			id.bucket = NewBucket("token "+t.Name, t.Rate, now)
 		}
@@ -105,12 +109,15 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 	case len(cfg.Anonymous) > 0:
 		b.anonymous = &identity{name: anonymous, may: newPatterns(cfg.Anonymous), anonymous: true}
 	case len(cfg.Tokens) == 0:
-		b.local = &identity{name: "local", may: patterns{all: true}, admin: true, unveil: true}
+		b.local = &identity{name: "local", may: patterns{all: true}, admin: true, unveil: true, leases: patterns{all: true}, maxLeases: DefaultLeases}
 	}
 	return b
 }
 
 const anonymous = "anonymous"
+
+// DefaultLeases is how many workers of a pool a caller may lease from one server.
+const DefaultLeases = 64
 
 // bucket returns the bucket of a token whose name and rate have not changed.
 func (b *Book) bucket(t Token) *Bucket {

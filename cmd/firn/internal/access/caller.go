@@ -55,6 +55,12 @@ func (c *Caller) Admin() bool { return c.is.admin }
 // Unveils reports whether the caller may see what a veil hides, of the namespaces that it may use.
 func (c *Caller) Unveils() bool { return c.is.unveil || c.is.admin }
 
+// Leases returns how many workers of a pool the caller may lease from one server, or a failure.
+func (c *Caller) Leases(pool string) (int, error) {
+	has := c.is.leases.match(pool)
+	return c.is.maxLeases, c.check(has, fmt.Sprintf("leases: [%q]", pool), fmt.Sprintf("leasing a worker of pool %q", pool))
+}
+
 // Bucket returns the bucket of the caller's rate, nil without one.
 func (c *Caller) Bucket() *Bucket { return c.is.bucket }
 
@@ -68,12 +74,12 @@ func (c *Caller) Denied(namespace string) error {
 }
 
 // CheckAdmin returns a failure unless the caller may look at pools and metrics.
-func (c *Caller) CheckAdmin(what string) error { return c.check(c.is.admin, "admin", what) }
+func (c *Caller) CheckAdmin(what string) error { return c.check(c.is.admin, "admin: true", what) }
 
 // CheckUnveil returns a failure unless the caller may unveil ids of the namespaces that it may use. A veil hides
 // traffic, also from callers that get ids: so this is a permission of its own.
 func (c *Caller) CheckUnveil(namespace string) error {
-	return c.check(c.is.unveil, "unveil", fmt.Sprintf("the ids of namespace %q are veiled: unveiling", namespace))
+	return c.check(c.is.unveil, "unveil: true", fmt.Sprintf("the ids of namespace %q are veiled: unveiling", namespace))
 }
 
 // check returns a failure unless the caller has a permission.
@@ -82,7 +88,7 @@ func (c *Caller) check(has bool, permission, what string) error {
 	case has:
 		return nil
 	case c.is.anonymous:
-		return unauthorized("%s needs a token with %s: true", what, permission)
+		return unauthorized("%s needs a token with %s", what, permission)
 	}
-	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with %s: true, which %s does not have", what, permission, c.is.name)
+	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with %s, which %s does not have", what, permission, c.is.name)
 }

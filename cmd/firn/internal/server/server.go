@@ -24,6 +24,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/leafapi"
+	"github.com/firn-id/firn/cmd/firn/internal/leaseapi"
 	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
@@ -215,6 +216,7 @@ GET  /v1/pools/{pool}/workers         the slots of a pool
 POST /v1/pools/{pool}/workers/{worker}/release   takes a worker from its holder; ?datacenter=
 GET  /v1/store                        what firn doctor finds about the store
 GET  /v1/events                       the state, each second, as server-sent events
+POST /v1/leases/{pool}                a worker for a program that makes its ids itself; /renew?end=
 GET  /livez /readyz /metrics          health, readiness, Prometheus
 GET  /api/segment/get/{key}           as Leaf: also /api/snowflake/get/{key}, /decodeSnowflakeId?snowflakeId=
 POST /tinyid/id/nextId?bizType=&token=   as TinyId: also nextIdSimple, nextSegmentId, nextSegmentIdSimple
@@ -231,6 +233,7 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 	s.api = api
 	api.Register(mux)
 	s.rpc.Register(mux)
+	leaseapi.New(s.service, s.log).Register(mux, api)
 	front := s.service.Front(issuing.HTTP)
 	metrics := guarded(front.Reader(), promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	api.Serve(mux, &httpapi.Metrics, func(w http.ResponseWriter, r *http.Request) error {

@@ -22,13 +22,19 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
 // newServer serves over a memory store.
 func newServer(t *testing.T, cfg settings.Config) (*server.Server, *httptest.Server) {
 	t.Helper()
-	s, err := server.New(t.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)})
+	return newServerOver(t, memstore.New(nil), cfg)
+}
+
+func newServerOver(t *testing.T, st store.Store, cfg settings.Config) (*server.Server, *httptest.Server) {
+	t.Helper()
+	s, err := server.New(t.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: st, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

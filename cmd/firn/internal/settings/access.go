@@ -20,7 +20,11 @@ type Token struct {
 	Admin       bool     `yaml:"admin" default:"false" help:"allows the pools and the metrics; allows ids only in the token's namespaces and those in anonymous"`
 	Unveil      bool     `yaml:"unveil" default:"false" help:"allows reading back the ids of veiled namespaces that the token may use: [security.md](security.md#veiled-ids)"`
 	Rate        string   `yaml:"rate" unset:"no limit" example:"1000/s" help:"ids of the token, over all namespaces: [limits.md](limits.md#rates)"`
+	Leases      []string `yaml:"leases" unset:"none" example:"[default]" help:"pools, by name or pattern, of which the token may lease workers, to make ids itself: [leases.md](leases.md)"`
+	MaxLeases   *int     `yaml:"max_leases" default:"64" allowed:"1 to 65536" help:"how many workers of a pool the token may lease from one server"`
 }
+
+const maxLeases = 65_536
 
 // Audit configures the audit log.
 type Audit struct {
@@ -35,6 +39,7 @@ func (c Config) Access() access.Config {
 	out := access.Config{Anonymous: c.Anonymous, OpenMetrics: c.AnonymousMetrics}
 	for _, t := range c.Tokens {
 		token := access.Token{Name: t.Name, Certificate: t.Certificate, Namespaces: t.Namespaces, Admin: t.Admin, Unveil: t.Unveil}
+		token.Leases, token.MaxLeases = t.Leases, given(t.MaxLeases, access.DefaultLeases)
 		token.SHA256, _ = t.sum()         // checked
 		token.Rate, _ = parseRate(t.Rate) // checked
 		out.Tokens = append(out.Tokens, token)
@@ -113,11 +118,17 @@ func (c Config) checkAccess(report reporter) {
 		if t.SHA256 == "" && t.Certificate == "" {
 			report(errors.New("a token has sha256 (firn token makes one), or certificate"), at)
 		}
-		if len(t.Namespaces) == 0 && !t.Admin {
+		if len(t.Namespaces) == 0 && len(t.Leases) == 0 && !t.Admin {
 			report(errors.New("a token needs namespaces: write namespaces: [\"*\"] for all of them, or admin: true for pools and metrics"), at)
 		}
 		for j, pattern := range t.Namespaces {
 			report(access.CheckPattern(pattern), at, fmt.Sprintf("namespaces[%d]", j))
+		}
+		for j, pattern := range t.Leases {
+			report(access.CheckPattern(pattern), at, fmt.Sprintf("leases[%d]", j))
+		}
+		if n := t.MaxLeases; n != nil && (*n < 1 || *n > maxLeases) {
+			report(firn.NewRangeError("max_leases", int64(*n), 1, maxLeases, ""), at, "max_leases")
 		}
 		_, err = parseRate(t.Rate)
 		report(err, at, "rate")
