@@ -13,6 +13,7 @@ type Options struct {
 	Regime Regime // default: one after the other by seed
 	Steps  int    // events before the faults end; default: 10,000, in a small world 3,000
 	Rival  bool   // the usual design in place of Firn
+	Lent   bool   // programs with workers that servers lend, in each history that may have them
 
 	// Changes are applied to the plan drawn from the seed, in order: each is the seed of one change.
 	Changes []uint64

@@ -250,6 +250,14 @@ func (o *oracle) stuck(m *machine) {
 	if l == nil || o.w.Rival {
 		return // it had left when the faults ended; or it is not to be judged
 	}
+	switch p := m.proc.(type) {
+	case *lender:
+		return
+	case *borrower:
+		if o.w.plan.ended(o.w) || p.b != nil && o.w.now-p.b.l.granted < int64(time.Minute) {
+			return
+		}
+	}
 	var back *firn.ClockBackError
 	switch err := l.last; {
 	case o.w.plan.short && errors.Is(err, firn.ErrRange):

@@ -146,6 +146,7 @@ func draw(o Options) plan {
 	if o.Rival {
 		p.process = "rival"
 	}
+	p.lends(&o)
 	p.crowds(o.Seed)
 	if p.process == "alone" { // each process has a number
 		p.machines = min(p.machines, int(p.layout.MaxWorker()+1))
@@ -153,6 +154,9 @@ func draw(o Options) plan {
 	p.leaveOut(&o)
 	if o.Machines > 0 {
 		p.machines = min(p.machines, o.Machines)
+	}
+	if p.process == "lent" {
+		p.machines = max(p.machines, servers+1)
 	}
 	p.late = min(p.late, p.machines-1)
 	return p

@@ -67,6 +67,11 @@ func newProcess(kind string, m *machine) process {
 		return &counting{m: m}
 	case "alone":
 		return &alone{m: m}
+	case "lent":
+		if m.id < servers {
+			return &lender{m: m}
+		}
+		return &borrower{m: m}
 	}
 	return &firnProcess{m: m}
 }

@@ -81,6 +81,25 @@ func fail(t *testing.T, o Options, r *Result) {
 		r.Name, r.Finding.Step, r.Finding.Kind, r.Finding.Text, r.Plan, r.Name, r.Regime, small.Plan, strings.Join(story, "\n  "))
 }
 
+func TestNothingIsFoundAmongProgramsThatLeaseFromServers(t *testing.T) {
+	seeds := []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	if raced {
+		seeds = seeds[:2]
+	}
+	for _, regime := range []Regime{Durable, Reasserted} {
+		ids := 0
+		for _, r := range playAll(t, seeds, Options{Regime: regime, Lent: true}) {
+			ids += r.IDs
+			if r.Finding != nil {
+				fail(t, Options{Seed: r.Seed, Regime: regime, Lent: true}, &r)
+			}
+		}
+		if ids < 500*len(seeds) {
+			t.Errorf("%s: only %d ids in %d histories", regime, ids, len(seeds))
+		}
+	}
+}
+
 // TestNothingIsFoundInChangedHistories plays histories that the search derives from others.
 func TestNothingIsFoundInChangedHistories(t *testing.T) {
 	n := histories / 4

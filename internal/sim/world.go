@@ -51,6 +51,7 @@ const (
 	streamLag
 	streamTears
 	streamCrowd
+	streamLent
 )
 
 func stream(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }

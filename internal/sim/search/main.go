@@ -33,6 +33,7 @@ var (
 	cores  = flag.Int("cores", runtime.GOMAXPROCS(0), "how many histories to play at a time")
 	story  = flag.Bool("trace", false, "tell the story, with -seed")
 	rival  = flag.Bool("rival", false, "play the usual design, with times to live and heartbeats, in place of Firn; count its duplicates")
+	lent   = flag.Bool("lent", false, "have programs to which servers lend workers, in each history that may have them")
 	small  = flag.Duration("shrink", 20*time.Second, "how long to look for a smaller history when one fails; 0: not at all")
 )
 
@@ -106,7 +107,7 @@ type search struct {
 }
 
 func options() sim.Options {
-	return sim.Options{Regime: sim.Regime(*regime), Steps: *steps, Only: faults(), Rival: *rival, Count: *rival, Trace: *story}
+	return sim.Options{Regime: sim.Regime(*regime), Steps: *steps, Only: faults(), Rival: *rival, Lent: *lent, Count: *rival, Trace: *story}
 }
 
 func (s *search) run() {
@@ -250,6 +251,9 @@ func (s *search) flags() string {
 	}
 	if *only != "" {
 		text += " -only " + *only
+	}
+	if *lent {
+		text += " -lent"
 	}
 	return text
 }
