@@ -137,6 +137,25 @@ func TestATokenMayUseTheNamespacesOpenToAll(t *testing.T) {
 	}
 }
 
+func TestLeasingIsAPermissionOfItsOwn(t *testing.T) {
+	b := book(access.Config{Anonymous: []string{"*"}, Tokens: []access.Token{
+		{Name: "shop", SHA256: sum("s"), Leases: []string{"shop-*"}, MaxLeases: 7}, {Name: "ops", SHA256: sum("o"), Namespaces: []string{"*"}, Admin: true},
+	}})
+	for secret, want := range map[string]int{"s": 0, "o": 403, "": 401} {
+		c, err := b.Identify(access.Credentials{Token: secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		most, err := c.Leases("shop-1")
+		if want == 0 && (err != nil || most != 7) || want != 0 && (status(err) != want || !strings.Contains(err.Error(), `leases: ["shop-1"]`)) {
+			t.Errorf("token %q: %d, %v", secret, most, err)
+		}
+		if _, err := c.Leases("default"); err == nil {
+			t.Errorf("token %q leases of another pool", secret)
+		}
+	}
+}
+
 func TestUnveilingIsAPermissionOfItsOwn(t *testing.T) {
 	b := book(access.Config{Anonymous: []string{"*"}, Tokens: []access.Token{
 		{Name: "shop", SHA256: sum("s"), Namespaces: []string{"*"}},

@@ -194,8 +194,8 @@ func endOf(r *http.Request, layout firn.Layout) (firn.Tick, error) {
 		return 0, failure.BadRequest("bad_request", "write ?end= with the end of the lease as it was answered last, and nothing else")
 	}
 	text := query.Get("end")
-	end, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || end == 0 || end&uint64(layout.MaxSequence()) != 0 {
+	end, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || end <= 0 || end&layout.MaxSequence() != 0 {
 		return 0, failure.BadRequest("bad_request", "end %q is no position at which a lease of this layout ends: send it as it was answered last", text)
 	}
 	return firn.Tick(end>>layout.Config().SequenceBits) - 1, nil

@@ -164,6 +164,7 @@ func TestALeaseNeedsAPermissionAndAPlace(t *testing.T) {
 		{"c", "default/renew", forged + ".0.1", 400, "bad_request"},
 		{"c", "default/renew?end=8193", forged + ".0.1", 400, "bad_request"},
 		{"c", "default/renew?end=-8192", forged + ".0.1", 400, "bad_request"},
+		{"c", "default/renew?end=18446744073709547520", forged + ".0.1", 400, "bad_request"},
 		{"c", "default/renew?end=8192&end=8192", forged + ".0.1", 400, "bad_request"},
 		{"c", "default/renew?end=8192&x=1", forged + ".0.1", 400, "bad_request"},
 		{"c", "default/renew?end=8192", forged + ".0.1", 410, "lease_lost"},

@@ -21,6 +21,8 @@ func TestMistakesInAccessAndLimitsAreNamed(t *testing.T) {
 		token("namespaces: [a]"):                                    {"tokens[0]", "firn token makes one"},
 		token("sha256: " + hash + ", namespaces: [a b]"):            {"tokens[0].namespaces[0]", "order-*"},
 		token("sha256: " + hash + ", namespaces: [a], rate: fast"):  {"tokens[0].rate", "50000/s"},
+		token("sha256: " + hash + ", leases: [a b]"):                {"tokens[0].leases[0]", "order-*"},
+		token("sha256: " + hash + ", leases: [a], max_leases: 0"):   {"tokens[0].max_leases", "65536"},
 		token("sha256: " + hash + ", namespaces: [a], admni: true"): {"admni", "certificate"},
 		token("sha256: " + hash + ", admin: perhaps"):               {`line 2: tokens[0].admin: "perhaps" is not a valid admin: true and false are allowed`},
 		token("sha256: " + hash + ", admin: yes"):                   {`line 2: tokens[0].admin: "yes" is not a valid admin: true and false are allowed`},
