@@ -1,0 +1,185 @@
+/**
+ * Makes Firn's ids in this process, under a lease of a worker, as docs/leases.md specifies: Node 18 or later, no dependencies.
+ *
+ *     import { Lease } from './firn_lease.mjs'
+ *     const ids = new Lease(['http://10.0.0.1:7070', 'http://10.0.0.2:7070'], { pool: 'default', token: process.env.TOKEN })
+ *     const id = await ids.next() // a BigInt that no other process makes; its text is String(id)
+ *     ids.close()
+ *
+ * A Lease serves all of one thread; each worker thread needs its own. TypeScript's types are in firn_lease.d.mts.
+ */
+import process from 'node:process'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+
+/** No id can be made: the message says why. */
+export class LeaseError extends Error {
+  name = 'LeaseError'
+}
+
+class Lost extends Error {}
+
+const now = () => process.hrtime.bigint() // monotonic; the wall clock may be wrong, and is never read
+
+export class Lease {
+  #servers; #pool; #token; #timeout
+  #grant; #pid // a process with another id takes a lease of its own
+  #run // the background's; another one has taken over when this has changed
+  #why = 'no server has answered yet'
+  #turned = now() // when the event loop last got its turn
+  #closed = false
+
+  /** The servers share one store. `timeout` is how long a call waits for an id, in milliseconds. */
+  constructor(servers, { pool = 'default', token, timeout = 10_000 } = {}) {
+    if (!Array.isArray(servers) || servers.length === 0) throw new TypeError("servers must be a list of URLs, as ['http://127.0.0.1:7070']")
+    for (const s of servers) if (!/^https?:$/.test(new URL(s).protocol)) throw new TypeError(`server ${s} must be a URL, as http://127.0.0.1:7070`)
+    if (!(timeout >= 0)) throw new RangeError(`timeout is ${timeout}; it is a number of milliseconds`)
+    this.#servers = servers.map(s => s.replace(/\/+$/, ''))
+    this.#pool = pool
+    this.#token = token
+    this.#timeout = timeout
+  }
+
+  /** Resolves to an id, and waits for one if it must. */
+  async next() {
+    for (const until = performance.now() + this.#timeout; ;) {
+      if (now() - this.#turned > 1_000_000n) { // else a loop of next() would starve the background
+        await turn()
+        this.#turned = now()
+      }
+      if (this.#closed) throw new LeaseError('the lease is closed')
+      if (this.#pid !== process.pid) this.#begin()
+      const t = now(), id = this.#grant?.make(t)
+      if (id !== undefined) return id
+      const left = until - performance.now()
+      if (left <= 0) throw new LeaseError(`no lease of pool ${this.#pool} allows an id now: ${this.#why}`)
+      await sleep(Math.min(left, this.#grant?.pause(t) ?? 20, 20))
+    }
+  }
+
+  /** Resolves to a list of n ids. */
+  async take(n) {
+    const ids = []
+    while (ids.length < n) ids.push(await this.next())
+    return ids
+  }
+
+  /** Makes no more ids. Others get the worker when the lease has ended. */
+  close() {
+    this.#closed = true
+    this.#run = this.#grant = undefined
+  }
+
+  #begin() {
+    this.#pid = process.pid
+    this.#grant = undefined
+    this.#background(this.#run = {})
+  }
+
+  /** Takes a lease and renews it. After any failure it asks the next server, after a round of all in a second. */
+  async #background(run) {
+    for (let failed = 0, at = 0; this.#run === run;) {
+      const server = this.#servers[at], g = this.#grant, asked = now()
+      let pause
+      try {
+        const answer = await this.#ask(server, g)
+        if (this.#run !== run) return
+        if (g) g.renew(answer, asked)
+        else this.#grant = new Grant(answer)
+        pause = this.#grant.look - Number(now() - asked) / 1e6
+        failed = 0
+        this.#why = 'its server allows none yet'
+      } catch (e) {
+        if (this.#run !== run) return
+        this.#why = `${server}: ${e.cause?.message || e.message}`
+        if (e instanceof Lost) {
+          this.#grant = undefined
+          pause = g.renewed ? 0 : 1000
+        } else {
+          at = (at + 1) % this.#servers.length
+          pause = ++failed % this.#servers.length ? 0 : 1000
+        }
+      }
+      if (pause > 0) await sleep(pause, undefined, { ref: false }) // a program may end meanwhile
+    }
+  }
+
+  async #ask(server, g) {
+    const headers = {}
+    if (this.#token) headers.Authorization = `Bearer ${this.#token}`
+    if (g) headers['Firn-Lease'] = g.lease
+    const url = `${server}/v1/leases/${encodeURIComponent(this.#pool)}${g ? `/renew?end=${g.end}` : ''}`
+    const r = await fetch(url, { method: 'POST', headers, redirect: 'manual', signal: AbortSignal.timeout(g ? 2000 : 35_000) })
+    const text = await r.text()
+    let a
+    try {
+      a = JSON.parse(text)
+    } catch { // a proxy's page
+    }
+    if (r.status === 200 && /^[!-~]+$/.test(a?.lease) && typeof a.lease === 'string' && (!g || a.lease === g.lease)) return a
+    if (g && r.status === 410 && a?.error?.code === 'lease_lost') throw new Lost(a.error.message)
+    throw new LeaseError(a?.error?.message ?? `status ${r.status}, and no answer to this request`)
+  }
+}
+
+/** The positions [p + 1, end) of one worker, and a clock that never goes back. */
+class Grant {
+  renewed = false
+  #p; #shown; #at; #unit; #bits; #mask; #time; #sequence; #base
+
+  constructor(a) {
+    this.lease = a.lease
+    this.look = small(a, 'look_ms', 1, 2 ** 31 - 1)
+    this.end = number(a, 'end')
+    this.#p = number(a, 'first') - 1n
+    this.#shown = number(a, 'clock')
+    this.#at = now()
+    this.#unit = number(a, 'unit_ns', 1n)
+    this.#bits = BigInt(small(a, 'sequence_bits'))
+    this.#mask = (1n << this.#bits) - 1n
+    this.#time = BigInt(small(a, 'time_shift'))
+    this.#sequence = BigInt(small(a, 'sequence_shift'))
+    this.#base = number(a, 'base')
+  }
+
+  #clock(t) {
+    return this.#shown + ((t - this.#at) / this.#unit << this.#bits)
+  }
+
+  renew(a, asked) {
+    const clock = number(a, 'clock'), end = number(a, 'end'), t = now()
+    if (this.#clock(asked) - clock > 1_000_000_000n / this.#unit + 1n << this.#bits) throw new Lost("the server's clock is more than a second behind this client's")
+    this.renewed = true
+    if (end > this.end) this.end = end
+    if (clock > this.#clock(t)) {
+      this.#shown = clock
+      this.#at = t
+    }
+  }
+
+  /** An id, or undefined if there is none before the next tick or after the end. It is one step: nothing here may wait. */
+  make(t) {
+    const clock = this.#clock(t), after = this.#p + 1n
+    const q = after > clock ? after : clock, tick = q >> this.#bits
+    if (q >= this.end || tick > clock >> this.#bits) return undefined
+    this.#p = q
+    return tick << this.#time | (q & this.#mask) << this.#sequence | this.#base
+  }
+
+  /** The milliseconds to the next tick. */
+  pause(t) {
+    return Number(this.#unit - (t - this.#at) % this.#unit) / 1e6
+  }
+}
+
+function number(a, name, least = 0n) {
+  const text = a[name]
+  const n = typeof text === 'string' && /^(0|[1-9][0-9]{0,18})$/.test(text) ? BigInt(text) : -1n
+  if (n < least || n >= 1n << 63n) throw new LeaseError(`its answer has ${name} ${JSON.stringify(text)}, which must be the text of a number below 2^63`)
+  return n
+}
+
+function small(a, name, least = 0, most = 62) {
+  const n = a[name]
+  if (!Number.isInteger(n) || n < least || n > most) throw new LeaseError(`its answer has ${name} ${JSON.stringify(n)}, which must be a number from ${least} to ${most}`)
+  return n
+}

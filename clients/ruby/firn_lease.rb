@@ -1,0 +1,208 @@
+# frozen_string_literal: true
+
+# Makes Firn's ids in this process, under a lease of a worker, as docs/leases.md specifies: Ruby 3.1, standard library only.
+#
+#   require_relative 'firn_lease'
+#   ids = Firn::Lease.new(['http://10.0.0.1:7070', 'http://10.0.0.2:7070'], token: ENV['TOKEN'])
+#   ids.next          # an Integer that no other process makes
+#   ids.take(1000)    # a list of them, faster
+#   ids.close
+#
+# All threads may share a Lease. After a fork, the child takes a lease of its own. Nothing is kept on disk.
+require 'erb'
+require 'json'
+require 'net/http'
+require 'timeout'
+require 'uri'
+
+module Firn
+  # No id can be made: the message says why.
+  class LeaseError < StandardError; end
+
+  class Lease
+    Lost = Class.new(StandardError)
+    private_constant :Lost
+
+    @all = ObjectSpace::WeakMap.new
+
+    class << self
+      def remember(lease) = @all[lease] = true
+
+      # In a forked child. A process id alone is not enough: they are reused.
+      def forked = @all.keys.each { |lease| lease.send(:reset) }
+    end
+
+    # The servers share one store. The timeout is how long a call waits for an id, in seconds.
+    def initialize(servers, pool: 'default', token: nil, timeout: 10.0)
+      raise ArgumentError, "servers is #{servers.inspect}; it is a list of URLs, as ['http://127.0.0.1:7070']" unless servers.is_a?(Array) && servers.any?
+      raise ArgumentError, "timeout is #{timeout.inspect}; it is a number of seconds" unless timeout.is_a?(Numeric) && timeout >= 0
+
+      @servers = servers.map do |s|
+        URI(s).tap { |uri| raise ArgumentError, "server #{s} must be a URL, as http://127.0.0.1:7070" unless uri.is_a?(URI::HTTP) && uri.host }
+      end
+      @pool, @token, @timeout, @closed = pool, token, timeout, false
+      reset
+      Lease.remember(self)
+    end
+
+    # An id. Waits for one if it must.
+    def next = take(1).first
+
+    # A list of n ids.
+    def take(n)
+      ids, used, deadline = [], nil, nanoseconds + @timeout * 1e9
+      while n.positive?
+        reset if Process.pid != @pid
+        lock, changed = @lock, @changed
+        raise LeaseError, 'take was called within take, as by a trap handler: let the handler set a flag instead' if lock.owned?
+
+        lock.synchronize do
+          raise LeaseError, 'the lease is closed' if @closed
+
+          @thread ||= Thread.new { run }
+          ids, used = [], @grant unless @grant.equal?(used)
+          now = nanoseconds
+          next if used&.make(ids, n, now)
+
+          left = (deadline - now) / 1e9
+          raise LeaseError, "no lease of pool #{@pool} allows an id now: #{@why}" if left <= 0
+
+          changed.wait(lock, [used ? used.pause(now) : 1.0, left].min)
+        end
+        return ids if ids.size == n && @grant.equal?(used) # else a trap handler has forked, or the lease was lost
+      end
+      []
+    rescue ThreadError
+      raise LeaseError, 'a trap handler cannot make ids: let it set a flag instead'
+    end
+
+    # Makes no more ids. Others get the worker when the lease has ended.
+    def close
+      @closed = true
+      @grant = nil
+    end
+
+    def inspect = "#<Firn::Lease of pool #{@pool}>"
+
+    # A copy, also one written with Marshal, would make the same ids.
+    def initialize_copy(_) = raise(TypeError, 'a lease cannot be copied: make another one')
+
+    def marshal_dump = raise(TypeError, 'a lease cannot be kept or sent: make another one')
+
+    private
+
+    def nanoseconds = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+
+    def reset
+      @lock, @changed = Mutex.new, ConditionVariable.new # the parent's other threads may have held the lock
+      @grant = @thread = nil
+      @why, @pid = 'no server has answered yet', Process.pid
+    end
+
+    # Takes a lease and renews it. After any failure it asks the next server, after a round of all in a second.
+    def run
+      failed = 0
+      until @closed
+        g, asked, server = @grant, nanoseconds, @servers.first
+        begin
+          answer = ask(server, g)
+          @lock.synchronize do
+            g ? g.renew(answer, asked, nanoseconds) : @grant = g = Grant.new(answer, nanoseconds)
+            @changed.broadcast
+          end
+          failed, @why, pause = 0, 'its server allows none yet', g.look - (nanoseconds - asked) / 1e9
+        rescue Lost => e
+          @grant, @why, pause = nil, "#{server}: #{e.message}", g.renewed ? 0 : 1.0
+        rescue Exception => e # whatever it is: the thread must go on
+          @servers, @why = @servers.rotate, "#{server}: #{e.message.lines.first&.chomp}"
+          pause = ((failed += 1) % @servers.size).zero? ? 1.0 : 0
+        end
+        sleep(pause) if pause.positive?
+      end
+    end
+
+    def ask(server, grant)
+      limit = grant ? 2.0 : 35.0
+      request = Net::HTTP::Post.new("#{server.path.chomp('/')}/v1/leases/#{ERB::Util.url_encode(@pool)}#{"/renew?end=#{grant.end}" if grant}")
+      request['Authorization'] = "Bearer #{@token}" if @token
+      request['Firn-Lease'] = grant.lease if grant
+      request['Content-Type'] = 'text/plain' # else Net::HTTP warns
+      request['Content-Length'] = '0'
+      http = Net::HTTP.new(server.host, server.port, nil)
+      http.use_ssl = server.scheme == 'https'
+      http.open_timeout, http.read_timeout, http.max_retries = 2.0, limit, 0
+      response = Timeout.timeout(limit) { http.start { http.request(request) } }
+      a = begin
+        JSON.parse(response.body)
+      rescue JSON::ParserError
+        nil # a proxy's page
+      end
+      a = {} unless a.is_a?(Hash)
+      lease = a['lease']
+      return a if response.code == '200' && lease.is_a?(String) && lease.match?(/\A[!-~]+\z/) && (grant.nil? || lease == grant.lease)
+
+      error = a['error'].is_a?(Hash) ? a['error'] : {}
+      raise Lost, error['message'].to_s if grant && response.code == '410' && error['code'] == 'lease_lost'
+
+      raise LeaseError, error['message'] || "status #{response.code}, and no answer to this request"
+    end
+
+    # The positions [p + 1, end) of one worker, and a clock that never goes back.
+    class Grant
+      attr_reader :lease, :look, :end, :renewed
+
+      def initialize(a, now)
+        @lease, @p, @end = a['lease'], number(a, 'first') - 1, number(a, 'end')
+        @shown, @at, @unit = number(a, 'clock'), now, number(a, 'unit_ns', 1)
+        @bits, @time, @sequence = %w[sequence_bits time_shift sequence_shift].map { |name| small(a, name) }
+        @mask, @base, @look, @renewed = (1 << @bits) - 1, number(a, 'base'), small(a, 'look_ms', 1, 1 << 31) / 1000.0, false
+      end
+
+      def renew(a, asked, now)
+        clock, last = number(a, 'clock'), number(a, 'end')
+        raise Lost, "the server's clock is more than a second behind this client's" if clock(asked) - clock > 1_000_000_000 / @unit + 1 << @bits
+
+        @end, @renewed = [@end, last].max, true
+        @shown, @at = clock, now if clock > clock(now)
+      end
+
+      # Adds ids of the clock's tick until there are n, and returns whether it added any.
+      def make(ids, n, now)
+        clock = clock(now)
+        q = [@p + 1, clock].max
+        stop = [q + n - ids.size, @end, (clock >> @bits) + 1 << @bits].min
+        return false if q >= stop
+
+        @p = stop - 1
+        q.upto(@p) { |p| ids << (p >> @bits << @time | (p & @mask) << @sequence | @base) }
+        true
+      end
+
+      # The seconds to the next tick; when the lease has ended, to a look for a renewal.
+      def pause(now) = [@p + 1, clock(now)].max >= @end ? 1.0 : (@unit - (now - @at) % @unit) / 1e9
+
+      private
+
+      def clock(now) = @shown + ((now - @at) / @unit << @bits)
+
+      def number(a, name, least = 0)
+        text = a[name]
+        n = text.is_a?(String) && text.match?(/\A(0|[1-9][0-9]{0,18})\z/) ? text.to_i : -1
+        n >= least && n < 1 << 63 ? n : raise(LeaseError, "its answer has #{name} #{text.inspect}, which must be the text of a number below 2^63")
+      end
+
+      def small(a, name, least = 0, most = 62)
+        n = a[name]
+        n.is_a?(Integer) && n.between?(least, most) ? n : raise(LeaseError, "its answer has #{name} #{n.inspect}, which must be a number from #{least} to #{most}")
+      end
+    end
+    private_constant :Grant
+  end
+
+  # Tells leases that this process is a forked child.
+  module LeaseForks
+    def _fork = super.tap { |pid| Lease.forked if pid.zero? }
+  end
+  private_constant :LeaseForks
+  Process.singleton_class.prepend(LeaseForks)
+end
