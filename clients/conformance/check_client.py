@@ -7,8 +7,9 @@ makes 1,000 ids, some of them many at a time, and prints them, one a line in dec
 instead of an id while it has none: a call waits for half a second at most. It ends with its input.
 
 --fork: when it reads the line "fork", it forks, and parent and child go on until the input ends, or its process gets another id;
-"child": it forks, and the child makes some ids and exits as a program does. --signals: at SIGUSR1 its handler forks, and the child
-prints what the interrupted call returns and ends; at SIGUSR2 its handler makes an id, and prints it if there is one.
+"child": it forks, and the child makes some ids and exits as a program does. --signals: at SIGUSR1, while it makes ids, its handler forks, and the
+child prints what the interrupted call returns and ends; at SIGUSR2 its handler makes an id, and prints it if there is one; after
+the line "busy" it makes its ids every 20 milliseconds.
 
 Each check starts the command anew, eight at the same time. What may have failed because the machine was busy is tried again, alone.
 """
@@ -33,9 +34,9 @@ class Layout:
         return worker, id >> self.time_shift << self.bits | sequence
 
 
-USUAL = Layout(10**9, 0.001, 6, 8)
-LAYOUTS = [("milliseconds", USUAL), ("ticks above 2^40", Layout(2**40 + 12345, 0.001, 12, 10)), ("positions near 2^62", Layout(2**40 - 10**6, 0.001, 22, 1)),
-           ("sequence first, 10 ms", Layout(2**38, 0.01, 8, 16, True)), ("seconds", Layout(2**33, 1.0, 20, 8))]
+USUAL, SECONDS = Layout(10**9, 0.001, 6, 8), Layout(2**33, 1.0, 20, 8)
+LAYOUTS = [("milliseconds", USUAL), ("ticks above 2^40", Layout(2**40 + 12345, 0.001, 12, 10)), ("positions near 2^62", Layout(2**30 - 10**6, 0.001, 32, 1)),
+           ("sequence first, 10 ms", Layout(2**38, 0.01, 8, 16, True)), ("seconds", SECONDS)]
 
 
 class Server:
@@ -445,6 +446,7 @@ def child(s, c):
 
 def handler(number, times, pause):
     def script(s, c):
+        c.say("busy")
         for _ in range(times):
             c.process.send_signal(number)
             time.sleep(pause)
@@ -486,7 +488,7 @@ GRANTS = FAILURES + [(410, "lease_lost")] + [bad(name)[i] for i, name in enumera
 
 DOWN = (503, "store_unavailable")
 CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45, "silent"))] + [(name, {"layout": layout}, usual) for name, layout in LAYOUTS] + [
-    ("the store is away", {}, outage(DOWN)), ("servers are silent", {}, outage("silent")), ("an unknown pool", {}, outage((404, "unknown_pool"))),
+    ("the store is away", {}, outage(DOWN)), ("servers are silent", {}, outage("silent")), ("an unknown pool", {}, outage((404, "unknown_pool"))), ("an end within a second", {"layout": SECONDS, "window": 3.0}, outage(DOWN)),
     ("renewals that fail", {"servers": 8, "window": 20.0, "first": 20.0}, survived(RENEWALS)), ("and the lease ends", {"servers": 8}, outage(*RENEWALS)),
     ("grants that fail", {"servers": 8}, refused), ("another server grants", {"servers": len(FAILURES) + 2}, failover(10, *FAILURES, (410, "lease_lost")))] + [
     ("one of two servers: " + mode, {"servers": 2, "window": 7.0, "first": 7.0}, away(mode)) for mode in ("silent", "trickled answer", "trickled header", "closed")] + [
@@ -496,7 +498,7 @@ CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45
     ("answers after 1.5 seconds", {"window": 20.0, "first": 20.0}, survived([1.5])), ("fields in other places", {}, decoys)]
 FORK = [("a fork", {"window": 10.0}, forked), ("children that exit", {"window": 10.0}, child)]
 FAST = Layout(2**34, 0.001, 20, 7)  # so that it does not wait for ticks
-SIGNALS = [("forks in a signal handler", {"layout": FAST, "window": 20.0, "first": 20.0}, handler(signal.SIGUSR1, 60, 0.07)),
+SIGNALS = [("forks in a signal handler", {"layout": FAST, "window": 20.0, "first": 20.0}, handler(signal.SIGUSR1, 100, 0.05)),
            ("calls in a signal handler", {"layout": FAST, "window": 20.0, "first": 20.0}, handler(signal.SIGUSR2, 1500, 0.002))]
 
 if __name__ == "__main__":

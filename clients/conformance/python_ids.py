@@ -6,7 +6,7 @@ import firn_lease
 ids = firn_lease.Lease(sys.argv[1].split(","), sys.argv[2], (sys.argv[3:] or [None])[0], timeout=0.5)
 said = queue.SimpleQueue()
 ended, end = os.pipe()  # a child cannot read the input too
-child = inside = False  # inside: a call is on its way; later, the program itself would have copied its id
+child = False
 
 
 def listen():
@@ -21,20 +21,18 @@ def until_parent_ends():
 
 
 def show(make, *n):
-    global inside
-    inside = True
     try:
         made = make(*n)
     except firn_lease.LeaseError:
         return  # nothing instead of an id
-    finally:
-        inside = False
     os.write(1, "".join("%s%d\n" % ("child " * child, i) for i in (made if n else [made])).encode())  # in one piece
 
 
-def fork(*_):
+def fork(_, frame):
     global child
-    if inside and not child and os.fork() == 0:
+    if frame.f_code.co_filename != firn_lease.__file__ or child:
+        return  # it has returned: the program itself would copy its id
+    if os.fork() == 0:
         child = True
 
 
@@ -42,11 +40,14 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 signal.signal(signal.SIGUSR1, fork)
 signal.signal(signal.SIGUSR2, lambda *_: show(ids.next))
 threading.Thread(target=listen, daemon=True).start()
+pause = 0.5
 while True:
     line = "" if said.empty() else said.get()
     if line == "fork" and os.fork() == 0:
         os.close(end)
         threading.Thread(target=until_parent_ends, daemon=True).start()
+    if line == "busy":
+        pause = 0.02
     if line == "child" and os.fork() == 0:
         for _ in range(10):
             show(ids.next)
@@ -60,4 +61,4 @@ while True:
         show(ids.take, 50)
         if child:
             os._exit(0)
-    time.sleep(0.5)
+    time.sleep(pause)

@@ -5,17 +5,23 @@ ids = Firn::Lease.new(ARGV[0].split(','), pool: ARGV[1], token: ARGV[2], timeout
 said = Queue.new
 ended, end_ = IO.pipe # a child cannot read the input too
 child = false
-inside = false # a call is on its way: later, the program itself would have copied its id
+source = File.expand_path('../ruby/firn_lease.rb', __dir__)
+returns = File.readlines(source).map { |line| line.match?(/return ids|def next/) } # from there on, the program itself would copy its id
 show = lambda do |&make|
-  inside = true
-  made = make.call
-  inside = false
-  $stdout.syswrite(Array(made).map { |id| "#{'child ' if child}#{id}\n" }.join) # in one piece
+  text = Array(make.call).map { |id| "#{'child ' if child}#{id}\n" }.join
+  begin
+    $stdout.syswrite(text) # in one piece
+  rescue Errno::EINTR
+    retry
+  end
 rescue Firn::LeaseError
-  inside = false # nothing instead of an id
+  nil # nothing instead of an id
 end
 trap('CHLD', 'IGNORE')
-trap('USR1') { child = true if inside && !child && fork.nil? }
+trap('USR1') do
+  at = caller_locations(1, 1).first
+  child = true if at.absolute_path == source && !returns[at.lineno - 1] && !child && fork.nil?
+end
 trap('USR2') { show.call { ids.next } }
 Thread.new do
   while (line = $stdin.gets)
@@ -23,6 +29,7 @@ Thread.new do
   end
   exit!(0)
 end
+pause = 0.5
 loop do
   line = said.empty? ? '' : said.pop
   if line == 'fork' && fork.nil?
@@ -32,6 +39,7 @@ loop do
       exit!(0)
     end
   end
+  pause = 0.02 if line == 'busy'
   if line == 'child' && fork.nil?
     10.times { show.call { ids.next } }
     ids.close
@@ -45,5 +53,5 @@ loop do
     show.call { ids.take(50) }
     exit!(0) if child
   end
-  sleep 0.5
+  sleep pause
 end
