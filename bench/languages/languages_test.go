@@ -29,10 +29,11 @@ import (
 	"github.com/firn-id/firn/bench/internal/wallclock"
 )
 
-// There are few workers and few ids in a tick, so that two processes with one worker make the same ids at once.
+// There are few ids in a tick, so that two processes with one worker make the same ids at once; and workers for all that are
+// killed, each of which costs one until its lease has ended.
 const configuration = `
 namespaces:
-  ids: {pool: shared, layout: 41/0/6/6, window: 4s}
+  ids: {pool: shared, layout: 41/0/8/4, window: 4s}
 `
 
 // A language has the command of a program that prints ids, whose further arguments are the servers and the pool, and the
