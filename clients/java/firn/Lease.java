@@ -46,7 +46,7 @@ public final class Lease implements AutoCloseable {
 
     private final List<String> servers;
     private final String pool, token;
-    private final Duration timeout;
+    private final long timeout; // in nanoseconds
     private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
         .followRedirects(HttpClient.Redirect.NEVER).connectTimeout(Duration.ofSeconds(2)).build();
     private final Thread background = new Thread(this::run, "firn lease");
@@ -69,7 +69,7 @@ public final class Lease implements AutoCloseable {
         this.servers = servers.stream().map(s -> s.replaceAll("/+$", "")).toList();
         this.pool = URLEncoder.encode(pool, StandardCharsets.UTF_8).replace("+", "%20");
         this.token = token;
-        this.timeout = timeout;
+        this.timeout = timeout.toNanos();
         background.setDaemon(true);
         background.start();
     }
@@ -92,9 +92,9 @@ public final class Lease implements AutoCloseable {
                 int more = used == null ? 0 : used.make(ids, made, now);
                 made += more;
                 if (more > 0) continue;
-                long left = timeout.toNanos() - (now - began);
+                long left = timeout - (now - began);
                 if (left <= 0) throw new LeaseException("no lease of pool " + pool + " allows an id now: " + why);
-                changed.awaitNanos(Math.min(left, used == null ? left : used.pause(now)));
+                changed.awaitNanos(Math.min(left, used == null ? 1_000_000_000 : used.pause(now)));
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
