@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/config"
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
 )
@@ -146,6 +147,10 @@ func (l *Loan) Look(ctx context.Context, known firn.Tick) (firn.Tick, error) {
 }
 
 func (l *Loan) keep(ctx context.Context, known firn.Tick, ask *Ask) (firn.Tick, error) {
+	// What was begun is finished, though the program gives the request up: a slow store that has forgotten the slot must
+	// have it again before newcomers have waited.
+	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.slots.cfg.Generator.Time, callTimeout)
+	defer cancel()
 	if layout := l.Layout(); l.Now() >= layout.MaxTick() {
 		return 0, &firn.TimeExhaustedError{Layout: layout, End: layout.End()}
 	}

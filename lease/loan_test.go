@@ -257,6 +257,22 @@ func TestALoanThatTheStoreHasForgotten(t *testing.T) {
 	}
 }
 
+// The program waits 2 s for an answer, and a call of the store may take as long.
+func TestALookIsFinishedAlthoughItsProgramGivesUp(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(1)
+	p := s[0].lend(t)
+	w.mem.Restore(nil)
+	gaveUp, cancel := context.WithCancel(background)
+	cancel()
+	if _, err := s[0].loans[p.handle].Look(gaveUp, p.fence); err != nil {
+		t.Error(err)
+	}
+	if slots := w.recorded(); len(slots) != 1 || slots[0].Fence != p.fence {
+		t.Errorf("the slots are %+v, want one with fence %d", slots, p.fence)
+	}
+}
+
 // Another has the worker by then.
 func TestAnOverlapStopsAProgram(t *testing.T) {
 	w := newWorld(t)
