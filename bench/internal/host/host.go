@@ -21,24 +21,34 @@ type Host struct {
 // A refusal is what a host panics with; see Attempt.
 type refusal struct{ error }
 
+// Helper implements [testing.TB].
 func (h *Host) Helper() {}
 
+// Cleanup implements [testing.TB]: [Host.End] runs f.
 func (h *Host) Cleanup(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cleanups = append(h.cleanups, f)
 }
 
+// Error implements [testing.TB]: [Host.End] returns it.
 func (h *Host) Error(args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.errs = append(h.errs, errors.New(fmt.Sprint(args...)))
 }
 
+// Errorf implements [testing.TB].
 func (h *Host) Errorf(format string, args ...any) { h.Error(fmt.Sprintf(format, args...)) }
-func (h *Host) Fatal(args ...any)                 { panic(refusal{errors.New(fmt.Sprint(args...))}) }
+
+// Fatal implements [testing.TB]: [Attempt] returns it.
+func (h *Host) Fatal(args ...any) { panic(refusal{errors.New(fmt.Sprint(args...))}) }
+
+// Fatalf implements [testing.TB].
 func (h *Host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
-func (h *Host) Skipf(format string, args ...any)  { h.Fatal(fmt.Sprintf(format, args...)) }
+
+// Skipf implements [testing.TB]. A server that is missing is an error here.
+func (h *Host) Skipf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
 
 // End stops what was started, in reverse order, and returns the errors.
 func (h *Host) End() error {
