@@ -64,7 +64,7 @@ const (
 // grants nothing: after errHeld the caller reads the pool again. A failed read does not end the wait,
 // as the store is not needed before the fence has passed.
 func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
-	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "for", s.rules.idleAt(slot).Sub(s.cfg.Generator.Time.Wall()).Round(time.Millisecond), "until", slot.Until)
+	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", slot.Until)
 	for warned := false; ; {
 		left := s.rules.idleAt(slot).Sub(s.cfg.Generator.Time.Wall())
 		if left <= 0 {

@@ -86,7 +86,7 @@ type Config struct {
 	PID  int
 
 	// Log receives what an operator should know: why a newcomer waits, data losses of the store, failed
-	// renewals. A record with the attribute "for" announces a wait. Default: nothing.
+	// renewals. A record with the attribute "for" or "until" announces a wait. Default: nothing.
 	Log *slog.Logger
 }
 

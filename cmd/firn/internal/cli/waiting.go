@@ -31,7 +31,7 @@ func (w *waiting) Handle(_ context.Context, r slog.Record) error {
 	line, shown := "firn: "+r.Message, r.Level >= slog.LevelWarn
 	r.Attrs(func(a slog.Attr) bool {
 		line += fmt.Sprintf(", %s %v", a.Key, a.Value)
-		shown = shown || a.Key == "for" // it announces a wait, see lease.Config.Log
+		shown = shown || a.Key == "for" || a.Key == "until" // it announces a wait, see lease.Config.Log
 		return true
 	})
 	if !shown {
