@@ -108,7 +108,7 @@ lists the presets that give a plausible one.`,
 				if asJSON && thing {
 					return json.NewEncoder(out).Encode(t)
 				}
-				about := doubtful(r, layout, time.Now())
+				about := doubtful(r.ID, layout, time.Now())
 				if asJSON {
 					return json.NewEncoder(out).Encode(struct {
 						decode.Result

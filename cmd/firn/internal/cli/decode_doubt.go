@@ -3,10 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
 
 // A doubt says that an id probably has another layout than the default one. The zero value is no doubt.
@@ -22,17 +22,35 @@ type otherLayout struct {
 	remark string
 }
 
+const (
+	day = 24 * time.Hour
+	// early is how long after a preset's epoch it is not offered: any small number has such a time.
+	early = 365 * day
+)
+
 // doubtful looks for presets if a time is implausible by the default layout: ids of Firn are neither from its first day
-// nor from the future. Other layouts were chosen by the user.
-func doubtful(r decode.Result, l firn.Layout, now time.Time) (d doubt) {
-	const day = 24 * time.Hour
-	if l != firn.DefaultLayout() || r.Time.After(l.Epoch().Add(day)) && r.Time.Before(now.Add(day)) {
+// nor from the future. Other layouts were chosen by the user. The preset with the latest time is the first.
+func doubtful(id firn.ID, l firn.Layout, now time.Time) (d doubt) {
+	if l != firn.DefaultLayout() {
+		return d
+	}
+	timeBy := func(l firn.Layout, early time.Duration) (at time.Time, plausible bool) {
+		p, err := l.Decompose(id)
+		at = l.Time(p.Tick)
+		return at, err == nil && at.After(l.Epoch().Add(early)) && at.Before(now.Add(day))
+	}
+	if _, plausible := timeBy(l, day); plausible {
 		return d
 	}
 	d.Implausible = true
-	for _, g := range decode.Guesses(r.ID, l, now) {
-		d.Others = append(d.Others, otherLayout{g.Preset.Name, g.Time, g.Preset.Remark})
+	known := map[firn.Layout]bool{}
+	for _, p := range firn.Presets() {
+		if at, ok := timeBy(p.Layout, early); ok && !known[p.Layout] {
+			known[p.Layout] = true // the presets leaf and twitter are one layout
+			d.Others = append(d.Others, otherLayout{p.Name, at, p.Remark})
+		}
 	}
+	slices.SortStableFunc(d.Others, func(a, b otherLayout) int { return b.Time.Compare(a.Time) })
 	return d
 }
 

@@ -3,7 +3,6 @@ package decode
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -87,40 +86,6 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 		result.Others = append(all[:best:best], all[best+1:]...)
 	}
 	return result, err
-}
-
-// A Guess is a preset by which an id would have a plausible time.
-type Guess struct {
-	Preset firn.Preset
-	Time   time.Time
-}
-
-const (
-	day = 24 * time.Hour
-	// early is how long after a preset's epoch a guess is not offered: any small number has such a time.
-	early = 365 * day
-)
-
-// Guesses returns the presets by which an id would have a plausible time, the nearest to now first. It
-// returns none if the id's time is plausible by its own layout.
-func Guesses(id firn.ID, layout firn.Layout, now time.Time) (found []Guess) {
-	timeBy := func(l firn.Layout, early time.Duration) (at time.Time, plausible bool) {
-		p, err := l.Decompose(id)
-		at = l.Time(p.Tick)
-		return at, err == nil && at.After(l.Epoch().Add(early)) && at.Before(now.Add(day))
-	}
-	if _, ok := timeBy(layout, day); ok {
-		return nil
-	}
-	known := map[firn.Layout]bool{}
-	for _, p := range firn.Presets() {
-		if at, ok := timeBy(p.Layout, early); ok && !known[p.Layout] {
-			known[p.Layout] = true // the presets leaf and twitter are one layout
-			found = append(found, Guess{p, at})
-		}
-	}
-	slices.SortStableFunc(found, func(a, b Guess) int { return b.Time.Compare(a.Time) })
-	return found
 }
 
 // negative reports whether text is a negative decimal number.

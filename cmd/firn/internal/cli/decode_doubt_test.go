@@ -1,4 +1,4 @@
-package decode_test
+package cli
 
 import (
 	"slices"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
 
 func TestPresetsAreGuessedForAnImplausibleTime(t *testing.T) {
@@ -23,8 +22,8 @@ func TestPresetsAreGuessedForAnImplausibleTime(t *testing.T) {
 		{"an id of firn an hour from now", firn.ID(now.Add(time.Hour).Sub(firn.DefaultLayout().Epoch()).Milliseconds() << 22), nil},
 	} {
 		var got []string
-		for _, g := range decode.Guesses(test.id, firn.DefaultLayout(), now) {
-			got = append(got, g.Preset.Name)
+		for _, other := range doubtful(test.id, firn.DefaultLayout(), now).Others {
+			got = append(got, other.Layout)
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.what, got, test.want)
