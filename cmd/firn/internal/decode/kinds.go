@@ -114,17 +114,13 @@ func objectIDFields(id objectid.ID) Contents {
 
 // Serial decodes a serial of format s.
 func Serial(text string, s *serial.Format) (Contents, error) {
-	p, err := s.Parse(text)
-	if err != nil {
-		return Contents{}, err
-	}
-	parts, err := s.Parts(text)
+	p, err := s.Parts(text)
 	if err != nil {
 		return Contents{}, err
 	}
 	return Contents{Kind: "serial", Fields: []Field{
-		{"id", p}, {"time", parts.Time}, {"tick", parts.Tick},
-		{"datacenter", parts.Datacenter}, {"worker", parts.Worker}, {"sequence", parts.Sequence},
+		{"id", p.ID}, {"time", p.Time}, {"tick", p.Tick},
+		{"datacenter", p.Datacenter}, {"worker", p.Worker}, {"sequence", p.Sequence},
 	}}, nil
 }
 
