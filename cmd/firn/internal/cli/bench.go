@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,23 +54,16 @@ func (l *load) add(cmd *cobra.Command) {
 }
 
 func (l *load) check() error {
-	var errs []error
-	bound := func(what string, value, most int) {
-		if value < 1 || value > most {
-			errs = append(errs, firn.NewRangeError(what, int64(value), 1, int64(most), ""))
-		}
-	}
-	bound("--callers", l.callers, maxCallers)
-	bound("--batch", l.batch, maxBatch)
-	bound("--processes", l.processes, maxProcesses)
-	bound("--pipeline", max(l.pipeline, 1), maxPipeline)
-	if l.pipeline < 0 {
-		errs = append(errs, firn.NewRangeError("--pipeline", int64(l.pipeline), 1, maxPipeline, ""))
-	}
+	var duration error
 	if l.duration <= 0 || l.duration > maxDuration {
-		errs = append(errs, &firn.RangeError{What: "--duration", Value: l.duration.String(), Min: "1ns", Max: maxDuration.String()})
+		duration = &firn.RangeError{What: "--duration", Value: l.duration.String(), Min: "1ns", Max: maxDuration.String()}
 	}
-	return errors.Join(errs...)
+	return errors.Join(
+		checkRange("--callers", int64(l.callers), 1, maxCallers),
+		checkRange("--batch", int64(l.batch), 1, maxBatch),
+		checkRange("--processes", int64(l.processes), 1, maxProcesses),
+		checkRange("--pipeline", int64(cmp.Or(l.pipeline, 1)), 1, maxPipeline),
+		duration)
 }
 
 func newBench() *cobra.Command {
