@@ -17,15 +17,41 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// pages are what the tests look at: an address, what it shows when it is ready, and what to click then.
-var pages = []struct{ name, at, ready, click, then string }{
+// A page is what the tests look at: an address, what it shows when it is ready, and what to click then.
+type page struct{ name, at, ready, click, then string }
+
+var pages = []page{
 	{"namespaces", "#/namespaces/orders", `.chart canvas`, `form.make button`, `.made`},
+	{"ranges", "#/namespaces/users", `.chart canvas`, "", ""},
 	{"pools", "#/pools/default", `.grid .own`, `.grid .held`, `.inner dd`},
+	{"release", "#/pools/default", `.inner button`, `.inner button`, `[role=alertdialog]`}, // of the worker chosen before
 	{"store", "#/store", `.findings li`, "", ""},
 	{"decoder", "#/decoder/1541815603606036480?layout=twitter", `.bits`, "", ""},
 	{"plausible", "#/decoder/1541815603606036480", `.likely`, "", ""},
 	{"refused", "#/decoder/!", `[role=alert]`, "", ""},
 	{"designer", "#/designer", `.borders`, "", ""},
+}
+
+// decoded has a namespace for each form of ids that the decoder reads.
+const decoded = kinds + `  pays: {kind: serial, prefix: PAY, check: mod97}
+  invoices: {kind: number, template: "INV{yyyyMMdd}-{n:6}"}
+  files: {kind: objectid}
+  tickets: {kind: segment, prefix: tkt}
+  hidden: {veil: {key_env: CONSOLE_VEIL}}
+limits: {rate: {sessions: 1/h}}
+`
+
+// decoders returns a page of the decoder for an id of each namespace.
+func decoders(t *testing.T, at string) (all []page) {
+	t.Helper()
+	for _, name := range []string{"users", "txn", "sessions", "legacy", "pays", "invoices", "files", "tickets", "hidden"} {
+		ids, _ := ask(t, at+"/v1/ids/"+name)["ids"].([]any)
+		if len(ids) != 1 {
+			t.Fatalf("%s gives %v", name, ids)
+		}
+		all = append(all, page{"decoder-" + name, "#/decoder/" + ids[0].(string) + "?namespace=" + name, `.facts dd`, "", ""})
+	}
+	return all
 }
 
 // TestEachPageFitsAndCanBeUsedByEveryone opens each page in both widths, languages and themes. A page that is wider than
@@ -35,7 +61,9 @@ func TestEachPageFitsAndCanBeUsedByEveryone(t *testing.T) {
 	for i := range 40 {
 		holder(t, mem, fmt.Sprintf("node-%02d.example.org", i))
 	}
-	at, _ := serve(t, mem, "", kinds+"limits: {rate: {sessions: 1/h}}\n")
+	t.Setenv("CONSOLE_VEIL", "1:"+strings.Repeat("ab", 32))
+	at, _ := serve(t, mem, "", decoded)
+	pages := append(pages, decoders(t, at)...)
 	b := open(t, at)
 	folder, source := os.Getenv("SCREENSHOTS"), axe(t)
 	b.show("/")
@@ -74,6 +102,8 @@ func TestEachPageFitsAndCanBeUsedByEveryone(t *testing.T) {
 						if found := violations(b); found != "" {
 							t.Errorf("%s:\n%s", what, found)
 						}
+					} else if strings.Contains(b.text(), "a counter made") {
+						t.Errorf("%s has a note in English", what)
 					}
 					if folder != "" {
 						b.picture(filepath.Join(folder, what+".png"))

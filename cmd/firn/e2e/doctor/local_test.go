@@ -40,7 +40,7 @@ func init() {
 		d.must(err)
 		defer s.Close()
 		d.join(s, "narrow", 4, firntest.NewClock(time.Now()))
-		d.finds("good", "pool", "narrow: 1 of 16 workers are held", "--store", url, "--pool", "narrow")
+		d.finds("good", "pool", "narrow: 1 of 16 workers is held", "--store", url, "--pool", "narrow")
 		for range 14 {
 			d.join(s, "narrow", 4, firntest.NewClock(time.Now()))
 		}

@@ -198,7 +198,11 @@ func workersLeft(p Pool) store.Finding {
 			live++
 		}
 	}
-	f := store.Finding{Subject: "pool", Says: fmt.Sprintf("%s: %s of %s workers are held", p.Pool, decode.Grouped(fmt.Sprint(live)), decode.Grouped(fmt.Sprint(p.Workers)))}
+	are := "are"
+	if live == 1 {
+		are = "is"
+	}
+	f := store.Finding{Subject: "pool", Says: fmt.Sprintf("%s: %s of %s workers %s held", p.Pool, decode.Grouped(fmt.Sprint(live)), decode.Grouped(fmt.Sprint(p.Workers)), are)}
 	if p.Strict != "" {
 		f.Says += "; it is strict: a claim waits " + p.Strict
 	}

@@ -58,4 +58,7 @@ function Contents({ answer, presets, choose, known }) {
     ${numeric && html`<h2 class="minor">${t('otherForms')}</h2><${Encodings} id=${answer.id} />`}`
 }
 
-const shown = (field, value) => (field === 'id' ? html`<span class="id">${value}</span> <${Copy} text=${String(value)} />` : String(value))
+const shown = (field, value) => {
+  if (field === 'id') return html`<span class="id">${value}</span> <${Copy} text=${String(value)} />`
+  return field === 'period' || field === 'note' ? t(value) : String(value)
+}

@@ -43,10 +43,10 @@ export function Designer({ query, go }) {
         <tr key=${name}><th scope="row">${name}</th><td><code>${code}</code></td><td><${Copy} text=${code} label=${name} /></td></tr>`)}</tbody></table>
     </section>
     <section class="card"><h2>${t('startFrom')}</h2><div class="scroll"><table>
-      <thead><tr><th>${t('preset')}</th><th>${t('bits')}</th><th class="n">${t('machines')}</th><th class="n">${t('perSecond')}</th><th>${t('lastMoment')}</th></tr></thead>
+      <thead><tr><th>${t('preset')}</th><th>${t('bits')}</th><th class="n">${t('machines')}</th><th class="n wide">${t('perSecond')}</th><th>${t('lastMoment')}</th></tr></thead>
       <tbody>${presets.map((p) => { const a = abilities(p); return html`<tr key=${p.name}>
         <td><button type="button" class="plain" onClick=${() => set(p)}>${p.name}</button></td><td>${[p.time, p.datacenter, p.worker, p.sequence].join('/')}</td>
-        <td class="n">${number(a.machines)}</td><td class="n">${compact(a.perSecond)}</td><td>${a.end ? a.end.getUTCFullYear() : '–'}</td></tr>` })}</tbody></table></div></section>`
+        <td class="n">${number(a.machines)}</td><td class="n wide">${compact(a.perSecond)}</td><td>${a.end ? a.end.getUTCFullYear() : '–'}</td></tr>` })}</tbody></table></div></section>`
 }
 
 // layoutOf reads the address of the page, which anyone may have written.

@@ -75,6 +75,9 @@ const bitsOf = (f) => f.value.toString(2).padStart(f.bits, '0').split('')
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
+// seconds are the distances of two times below a chart.
+const seconds = [1, 5, 10, 30, 60, 300]
+
 // Chart draws a rate over time.
 export function Chart({ data, title }) {
   const place = useRef()
@@ -87,7 +90,7 @@ export function Chart({ data, title }) {
         width: place.current.clientWidth, height: 180, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
         scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
         axes: [
-          { ...axis, size: 28, space: 70, values: (_, at) => at.map((s) => new Date(s * 1000).toISOString().slice(11, 19)) },
+          { ...axis, size: 28, space: 70, incrs: seconds, values: (_, at) => at.map((s) => new Date(s * 1000).toISOString().slice(11, 19)) },
           { ...axis, size: 52, values: (_, all) => all.map((n) => compact(n)) },
         ],
         series: [{}, { stroke: colour('--accent'), fill: colour('--accent-soft'), width: 1.5, points: { show: false } }],

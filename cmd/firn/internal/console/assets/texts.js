@@ -1,4 +1,4 @@
-// All texts of the page, in both languages. {0} is the first argument.
+// All texts of the page, in both languages, and in English for one where that differs. {0} is the first argument.
 import { browser } from './kept.js'
 
 const texts = {
@@ -29,7 +29,7 @@ const texts = {
   noNamespaces: ['There is no namespace yet.', '还没有 namespace。'],
   firstUse: ['A namespace is made with the first id: type a name.', '第一次取号时自动创建：输入一个名字。'],
   none: ['Nothing that this caller may see.', '当前调用方没有可以查看的内容。'],
-  more: ['{0} more namespaces are not shown: one page shows 100.', '还有 {0} 个 namespace 没有显示：一页最多 100 个。'],
+  more: ['{0} more namespaces are not shown: one page shows 100.', '还有 {0} 个 namespace 没有显示：一页最多 100 个。', '1 more namespace is not shown: one page shows 100.'],
   find: ['Show', '查看'],
   all: ['All namespaces', '全部 namespace'],
   name: ['Name', '名字'],
@@ -116,7 +116,7 @@ const texts = {
   decodeAs: ['Made by', '来源'],
   byForm: ['unknown: go by its form', '未知：按格式判断'],
   bits: ['Bits', '位'],
-  bitCount: ['{0} bits', '{0} 位'],
+  bitCount: ['{0} bits', '{0} 位', '1 bit'],
   plausible: ['Layouts that make its time plausible', '时间说得通的位分配'],
   noneplausible: ['No known layout makes its time plausible. It may be of a counter, veiled, or of a layout of its own.', '没有一种已知的位分配，时间说得通：可能是计数器发的 ID、混淆（veil）过的 ID，或者用了自定义的位分配。'],
   otherForms: ['The same id in other encodings', '同一 ID 的其他编码'],
@@ -132,7 +132,7 @@ const texts = {
   js: ['JavaScript number', 'JavaScript 数值'],
   jsSafe: ['exact', '精确'],
   jsUnsafe: ['not exact: send as text', '不精确：请用字符串传输'],
-  free: ['{0} of 63 bits are free', '63 位中还有 {0} 位没用'],
+  free: ['{0} of 63 bits are free', '63 位中还有 {0} 位没用', '1 of 63 bits is free'],
   flag: ['Flag', '命令行参数'],
   preset: ['Preset', '预设'],
   id: ['Id', 'ID'],
@@ -145,8 +145,13 @@ const texts = {
   machine: ['Machine', '机器'],
   period: ['Period', '周期'],
   begins: ['Begins', '周期起点'],
+  day: ['day', '天'],
+  month: ['month', '月'],
+  year: ['year', '年'],
   number: ['Number', '计数值'],
   veiled: ['Veiled', '混淆后的 ID'],
+  'a counter made this id: it has neither a time nor a worker in it': [, '计数器发的 ID，里面没有时间，也没有机器号'],
+  'the time is after the year 9999': [, '时间在 9999 年之后'],
   release: ['Release this worker …', '收回这个机器号……'],
   releaseAsk: ['Release worker {0} from {1} (process {2})? If the holder still runs, it continues with another worker at its next check of the store. The fence stays, so no id is issued twice. The worker is granted again after {3}, or 20 s later if its holder did not give it back. The audit log records it.', '确定从 {1}（进程 {2}）收回机器号 {0}？持有者如果还在运行，下次查看槽位时会换一个机器号。围栏不动，所以 ID 不会重复。{3} 之后这个机器号可以重新分配；持有者没有归还的，再等 20 秒。此操作会写入审计日志。'],
   releaseOwn: ['It is the worker of this server.', '这是本服务持有的机器号。'],
@@ -194,7 +199,7 @@ export function switchLanguage() {
 document.documentElement.lang = language()
 
 export function t(key, ...args) {
-  const text = texts[key]?.[at] ?? key
+  const text = (at === 0 && args[0] === 1 && texts[key]?.[2]) || (texts[key]?.[at] ?? key)
   return args.reduce((out, arg, i) => out.replaceAll(`{${i}}`, arg), text)
 }
 export const has = (key) => Object.hasOwn(texts, key)
