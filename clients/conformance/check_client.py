@@ -7,9 +7,10 @@ makes 1,000 ids, some of them many at a time, and prints them, one a line in dec
 instead of an id while it has none: a call waits for half a second at most. It ends with its input.
 
 --fork: when it reads the line "fork", it forks, and parent and child go on until the input ends, or its process gets another id;
-"child": it forks, and the child makes some ids and exits as a program does. --signals: at SIGUSR1, while it makes ids, its handler forks, and the
-child prints what the interrupted call returns and ends; at SIGUSR2 its handler makes an id, and prints it if there is one; after
-the line "busy" it makes its ids every 20 milliseconds.
+"child": it forks, and the child makes some ids and exits as a program does; "block": it computes for six seconds.
+
+--signals: at SIGUSR1, if it is in a call, its handler forks, and the child prints what the call returns and ends; at SIGUSR2 its
+handler makes an id, and prints it if there is one; after the line "busy" it makes its ids every 20 milliseconds.
 
 Each check starts the command anew, eight at the same time. What may have failed because the machine was busy is tried again, alone.
 """
@@ -473,6 +474,22 @@ def child(s, c):
         yield "its children use the parent's lease"
 
 
+def blocked(s, c):
+    """The lease is lost while the program computes."""
+    g = c.made[-1][1]
+    c.say("block")
+    c.wait(1)
+    s.fails(None, (410, "lease_lost"))
+    since = time.monotonic()
+    while not g["over"] and time.monotonic() < since + 10:
+        c.wait(0.02)
+    s.fails(None, None)
+    if not c.resumes():
+        yield "it does not recover"
+    if any(other is g for t, other, _ in c.made if t > since):
+        yield "it uses its lease after a time in which it did not renew it"
+
+
 def handler(number, times, pause):
     def script(s, c):
         c.say("busy")
@@ -526,7 +543,7 @@ CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45
     ("a clock an hour ahead, once", {"window": 20.0}, clock(HOUR, 2)), ("a clock an hour behind, once", {"window": 20.0}, clock(-HOUR, 2)),
     ("clocks half a second behind", {"window": 20.0}, behind), ("the server's clock jumps", {"window": 30.0, "first": 30.0}, jumped),
     ("answers after 1.5 seconds", {"window": 20.0, "first": 20.0}, survived([1.5])), ("fields in other places", {}, decoys)]
-FORK = [("a fork", {"window": 10.0}, forked), ("children that exit", {"window": 10.0}, child)]
+FORK = [("a fork", {"window": 10.0}, forked), ("a program that computes", {"window": 30.0, "first": 30.0}, blocked), ("children that exit", {"window": 10.0}, child)]
 FAST = Layout(2**34, 0.001, 20, 7)  # so that it does not wait for ticks
 SIGNALS = [("forks in a signal handler", {"layout": FAST, "window": 20.0, "first": 20.0}, handler(signal.SIGUSR1, 100, 0.05)),
            ("calls in a signal handler", {"layout": FAST, "window": 20.0, "first": 20.0}, handler(signal.SIGUSR2, 1500, 0.002))]

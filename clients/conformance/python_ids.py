@@ -46,6 +46,8 @@ while True:
     if line == "fork" and os.fork() == 0:
         os.close(end)
         threading.Thread(target=until_parent_ends, daemon=True).start()
+    if line == "block":
+        time.sleep(6)
     if line == "busy":
         pause = 0.02
     if line == "child" and os.fork() == 0:

@@ -39,6 +39,7 @@ loop do
       exit!(0)
     end
   end
+  sleep 6 if line == 'block'
   pause = 0.02 if line == 'busy'
   if line == 'child' && fork.nil?
     10.times { show.call { ids.next } }

@@ -26,6 +26,7 @@ export class Lease {
   #run // the background's; another one has taken over when this has changed
   #why = 'no server has answered yet'
   #turned = now() // when the event loop last got its turn
+  #asked = 0n // when the last request began
   #closed = false
 
   /** The servers share one store. `timeout` is how long a call waits for an id, in milliseconds. */
@@ -48,7 +49,8 @@ export class Lease {
       }
       if (this.#closed) throw new LeaseError('the lease is closed')
       if (this.#pid !== process.pid) this.#begin()
-      const t = now(), id = this.#grant?.make(t)
+      const t = now(), late = t - this.#asked > this.#grant?.patience // the event loop was blocked: the lease may be lost
+      const id = late ? undefined : this.#grant?.make(t)
       if (id !== undefined) return id
       const left = until - performance.now()
       if (left <= 0) throw new LeaseError(`no lease of pool ${this.#pool} allows an id now: ${this.#why}`)
@@ -78,7 +80,7 @@ export class Lease {
   /** Takes a lease and renews it. After any failure it asks the next server, after a round of all in a second. */
   async #background(run) {
     for (let failed = 0, at = 0; this.#run === run;) {
-      const server = this.#servers[at], g = this.#grant, asked = now()
+      const server = this.#servers[at], g = this.#grant, asked = this.#asked = now()
       let pause
       try {
         const answer = await this.#ask(server, g)
@@ -129,6 +131,7 @@ class Grant {
   constructor(a) {
     this.lease = a.lease
     this.look = small(a, 'look_ms', 1, 2 ** 31 - 1)
+    this.patience = BigInt(Math.max(this.look, 1500) + 2000) * 1_000_000n
     this.end = number(a, 'end')
     this.#p = number(a, 'first') - 1n
     this.#shown = number(a, 'clock')

@@ -72,8 +72,8 @@ module Firn
         return ids if ids.size == n && @grant.equal?(used) # else a trap handler has forked, or the lease was lost
       end
       []
-    rescue ThreadError
-      raise LeaseError, 'a trap handler cannot make ids: let it set a flag instead'
+    rescue ThreadError => e # "can't be called from trap context"
+      raise LeaseError, "no id can be made here: #{e.message}"
     end
 
     # Makes no more ids. Others get the worker when the lease has ended.
