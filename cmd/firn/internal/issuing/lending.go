@@ -1,7 +1,9 @@
 package issuing
 
 import (
+	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -11,10 +13,11 @@ import (
 
 // A Lender has the pool whose workers a caller may lease.
 type Lender struct {
-	Config lease.Config // of the server's own lease in the pool
-	By     string       // the caller
-	Most   int          // how many workers the caller may lease here at once
-	pool   *pool
+	Config  lease.Config // of the server's own lease in the pool
+	By      string       // the caller
+	Address string       // its address
+	Most    int          // how many workers the caller may lease here at once
+	pool    *pool
 }
 
 // Lender returns the pool with a name, if the caller may lease its workers.
@@ -35,7 +38,9 @@ func (f *Front) Lender(caller *access.Caller, pool string) (Lender, error) {
 	if err := lease.CheckLoans(p.settings); err != nil {
 		return Lender{}, f.Refuse(failure.BadRequest("not_leasable", "pool %q: %v", pool, err))
 	}
-	l := Lender{p.settings, caller.Name(), most, p}
+	l := Lender{p.settings, caller.Name(), caller.From(), most, p}
+	here, _ := os.Hostname() // for people only
+	l.Config.Host = fmt.Sprintf("%s for %s at %s", here, l.By, l.Address)
 	l.Config.Store, l.Config.Log = f.service.store, f.service.log
 	return l, nil
 }

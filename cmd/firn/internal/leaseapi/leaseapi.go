@@ -6,16 +6,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
@@ -37,52 +36,68 @@ const (
 	Header = "Firn-Lease"
 )
 
-// API is the interface. Make one with [New].
+// API has the requests, for every protocol. Make one with [New].
 type API struct {
-	front *issuing.Front
-	log   *slog.Logger
-	book  *book
+	log  *slog.Logger
+	book *book
 }
 
-// New returns the interface to a service. It starts nothing: the requests of programs are the looks at their slots. When
-// the server ends, they go on at another.
-func New(s *issuing.Service, log *slog.Logger) *API {
-	return &API{front: s.Front(issuing.HTTP), log: log, book: newBook()}
-}
+// New returns the interface. It starts nothing: the requests of programs are the looks at their slots. When the server
+// ends, they go on at another.
+func New(log *slog.Logger) *API { return &API{log: log, book: newBook()} }
 
-// Register adds the interface's requests to a mux.
-func (a *API) Register(mux *http.ServeMux, to *httpapi.API) {
-	route := func(d *httpapi.Route, h func(*http.Request, issuing.Lender) (any, error)) {
+// Register adds the requests over HTTP to a mux.
+func (a *API) Register(mux *http.ServeMux, to *httpapi.API, front *issuing.Front) {
+	route := func(d *httpapi.Route, h func(*access.Caller, *http.Request) (any, error)) {
 		to.Serve(mux, d, func(w http.ResponseWriter, r *http.Request) error {
-			answer, err := a.answer(r, h)
+			caller, err := front.Caller(r)
 			if err != nil {
 				return err
 			}
-			a.front.Answered(http.StatusOK)
+			answer, err := h(caller, r)
+			if err != nil {
+				return err
+			}
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(answer) // a failed write means that the client has gone; its lease ends by itself
 			return nil
 		})
 	}
-	route(&httpapi.LeaseGrant, a.grant)
-	route(&httpapi.LeaseRenew, a.renew)
+	route(&httpapi.LeaseGrant, func(caller *access.Caller, r *http.Request) (any, error) {
+		if r.URL.RawQuery != "" {
+			return nil, front.Refuse(failure.BadRequest("bad_request", "there are no parameters here"))
+		}
+		return a.Grant(r.Context(), front, caller, r.PathValue("pool"))
+	})
+	route(&httpapi.LeaseRenew, func(caller *access.Caller, r *http.Request) (any, error) {
+		query, err := url.ParseQuery(r.URL.RawQuery)
+		end, wrong := strconv.ParseInt(query.Get("end"), 10, 64)
+		if err != nil || wrong != nil || len(query) != 1 || len(query["end"]) != 1 {
+			end = 0 // is refused
+		}
+		return a.Renew(r.Context(), front, caller, r.PathValue("pool"), r.Header.Get(Header), end)
+	})
 }
 
-func (a *API) answer(r *http.Request, h func(*http.Request, issuing.Lender) (any, error)) (any, error) {
-	caller, err := a.front.Caller(r)
+// Grant leases a worker of a pool to a caller. It counts the request.
+func (a *API) Grant(ctx context.Context, front *issuing.Front, caller *access.Caller, pool string) (httpapi.LeaseGranted, error) {
+	return count(front, caller, pool, func(from issuing.Lender) (httpapi.LeaseGranted, error) { return a.grant(ctx, front, from) })
+}
+
+// Renew renews the lease with a handle, whose end is the latest that the caller knows. It counts the request.
+func (a *API) Renew(ctx context.Context, front *issuing.Front, caller *access.Caller, pool, handle string, end int64) (httpapi.LeaseRenewed, error) {
+	return count(front, caller, pool, func(from issuing.Lender) (httpapi.LeaseRenewed, error) { return a.renew(ctx, from, handle, end) })
+}
+
+func count[T any](front *issuing.Front, caller *access.Caller, pool string, do func(issuing.Lender) (T, error)) (answer T, err error) {
+	from, err := front.Lender(caller, pool)
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
-	from, err := a.front.Lender(caller, r.PathValue("pool"))
-	if err != nil {
-		return nil, err
+	if answer, err = do(from); err != nil {
+		return answer, front.Refuse(failed(err))
 	}
-	here, _ := os.Hostname() // for people only
-	from.Config.Host = fmt.Sprintf("%s for %s at %s", here, from.By, r.RemoteAddr)
-	answer, err := h(r, from)
-	if err != nil {
-		return nil, a.front.Refuse(failed(err))
-	}
+	front.Answered(http.StatusOK)
 	return answer, nil
 }
 
@@ -104,29 +119,26 @@ func failed(err error) error {
 	return err
 }
 
-func (a *API) grant(r *http.Request, from issuing.Lender) (any, error) {
-	if err := none(r); err != nil {
-		return nil, err
-	}
-	if err := a.front.Grants(from); err != nil {
-		return nil, err
+func (a *API) grant(ctx context.Context, front *issuing.Front, from issuing.Lender) (answer httpapi.LeaseGranted, err error) {
+	if err := front.Grants(from); err != nil {
+		return answer, err
 	}
 	of, err := a.book.reserve(from)
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), claimLimit)
+	ctx, cancel := context.WithTimeout(ctx, claimLimit)
 	defer cancel()
 	loan, g, err := lease.Lend(ctx, from.Config, first)
 	if err != nil {
 		a.book.unreserve(of)
-		return nil, err
+		return answer, err
 	}
 	a.book.hold(of, loan)
-	a.log.Info("a worker was leased to a program", "pool", from.Config.Pool, "worker", g.Worker, "by", from.By, "from", r.RemoteAddr)
+	a.log.Info("a worker was leased to a program", "pool", from.Config.Pool, "worker", g.Worker, "by", from.By, "from", from.Address)
 	layout := loan.Layout()
 	now := renewed(loan, from, g.Through)
-	answer := httpapi.LeaseGranted{
+	answer = httpapi.LeaseGranted{
 		Lease: now.Lease, Pool: now.Pool, Clock: now.Clock, End: now.End, First: position(layout, g.After+1), Worker: g.Worker,
 		Unit: layout.Unit().Nanoseconds(), LookMS: loan.Every().Milliseconds(), Layout: decode.Label(layout),
 	}
@@ -139,23 +151,21 @@ func (a *API) grant(r *http.Request, from issuing.Lender) (any, error) {
 	return answer, err
 }
 
-func (a *API) renew(r *http.Request, from issuing.Lender) (any, error) {
-	handle := r.Header.Get(Header)
+func (a *API) renew(ctx context.Context, from issuing.Lender, handle string, end int64) (answer httpapi.LeaseRenewed, err error) {
 	loan := a.book.find(from.Config.Pool, handle)
 	held := loan != nil
 	if !held {
-		var err error
 		if loan, err = lease.OpenLoan(from.Config, handle); errors.Is(err, firn.ErrSyntax) {
-			return nil, failure.BadRequest("bad_lease", "the header %s has no lease: send it as it was granted", Header)
+			return answer, failure.BadRequest("bad_lease", "there is no lease in the request: send it as it was granted, over HTTP in the header %s", Header)
 		} else if err != nil {
-			return nil, err
+			return answer, err
 		}
 	}
-	known, err := endOf(r, loan.Layout())
-	if err != nil {
-		return nil, err
+	if end <= 0 || end&loan.Layout().MaxSequence() != 0 {
+		return answer, failure.BadRequest("bad_request", "the request has no end at which a lease of this layout ends: send it as it was answered last, over HTTP as ?end= and nothing else")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), callLimit)
+	known := firn.Tick(end>>loan.Layout().Config().SequenceBits) - 1
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	var through firn.Tick
 	switch due := loan.Due(known); {
@@ -167,7 +177,7 @@ func (a *API) renew(r *http.Request, from issuing.Lender) (any, error) {
 		through, err = loan.Look(ctx, known)
 	}
 	if errors.Is(err, lease.ErrLost) {
-		return nil, failure.New(http.StatusGone, "lease_lost", "%s", failure.Public(err))
+		return answer, failure.New(http.StatusGone, "lease_lost", "%s", failure.Public(err))
 	}
 	return renewed(loan, from, through), err
 }
@@ -185,28 +195,6 @@ func (a *API) takeOver(ctx context.Context, from issuing.Lender, loan *lease.Loa
 	}
 	a.book.hold(of, loan)
 	return through, nil
-}
-
-// endOf reads the end that a program knows, and returns the last tick before it.
-func endOf(r *http.Request, layout firn.Layout) (firn.Tick, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if values := query["end"]; err != nil || len(query) != 1 || len(values) != 1 {
-		return 0, failure.BadRequest("bad_request", "write ?end= with the end of the lease as it was answered last, and nothing else")
-	}
-	text := query.Get("end")
-	end, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || end <= 0 || end&layout.MaxSequence() != 0 {
-		return 0, failure.BadRequest("bad_request", "end %q is no position at which a lease of this layout ends: send it as it was answered last", text)
-	}
-	return firn.Tick(end>>layout.Config().SequenceBits) - 1, nil
-}
-
-// none refuses parameters.
-func none(r *http.Request) error {
-	if r.URL.RawQuery == "" {
-		return nil
-	}
-	return failure.BadRequest("bad_request", "there are no parameters here")
 }
 
 // position returns the first position of a tick.

@@ -29,6 +29,8 @@ func (a *API) Register(mux *http.ServeMux) {
 	)
 	path, ids := firnv1connect.NewIDServiceHandler(overConnect{a}, limits, connect.WithRequestGate(a.identify))
 	mux.Handle(path, a.counted(ids))
+	path, leases := firnv1connect.NewLeaseServiceHandler(overConnect{a}, limits, connect.WithRequestGate(a.identify))
+	mux.Handle(path, a.counted(leases))
 	a.registerHealth(mux, limits)
 	for _, service := range []string{reflectionService, oldReflectionService} {
 		path := "/" + service + "/" + reflectionMethod
@@ -218,6 +220,24 @@ func (a overConnect) ListNamespaces(ctx context.Context, _ *connect.Request[firn
 		return nil, a.fail(ctx, err)
 	}
 	releaseAfterWrite(ctx, release)
+	return connect.NewResponse(answer), nil
+}
+
+// Lease grants a lease.
+func (a overConnect) Lease(ctx context.Context, r *connect.Request[firnv1.LeaseRequest]) (*connect.Response[firnv1.LeaseResponse], error) {
+	answer, err := a.lease(ctx, callerIn(ctx), r.Msg)
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	return connect.NewResponse(answer), nil
+}
+
+// Renew renews a lease.
+func (a overConnect) Renew(ctx context.Context, r *connect.Request[firnv1.RenewRequest]) (*connect.Response[firnv1.RenewResponse], error) {
+	answer, err := a.renew(ctx, callerIn(ctx), r.Msg)
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
 	return connect.NewResponse(answer), nil
 }
 

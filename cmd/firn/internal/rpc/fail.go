@@ -90,6 +90,8 @@ func codeOf(ctx context.Context, f *failure.Failure) connect.Code {
 		return connect.CodePermissionDenied
 	case http.StatusNotFound:
 		return connect.CodeNotFound
+	case http.StatusGone:
+		return connect.CodeFailedPrecondition
 	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
 		return connect.CodeResourceExhausted
 	case http.StatusServiceUnavailable:

@@ -32,13 +32,13 @@ func (a *API) status(service string) health.HealthCheckResponse_ServingStatus {
 }
 
 // services are those that health knows; "" is the whole server.
-var services = [...]string{"", firnv1connect.IDServiceName, healthService}
+var services = [...]string{"", firnv1connect.IDServiceName, firnv1connect.LeaseServiceName, healthService}
 
 func (a *API) check(r *health.HealthCheckRequest) (*health.HealthCheckResponse, error) {
 	status := a.status(r.GetService())
 	if status == health.HealthCheckResponse_SERVICE_UNKNOWN {
 		return nil, failure.New(http.StatusNotFound, "unknown_service",
-			"unknown service %q: known are %q, %s and %s", r.GetService(), services[0], services[1], services[2])
+			"unknown service %q: known are %q", r.GetService(), services)
 	}
 	return &health.HealthCheckResponse{Status: status}, nil
 }

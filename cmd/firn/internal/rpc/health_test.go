@@ -57,7 +57,7 @@ func testHealthFollowsTheServer(t *testing.T, over transport) {
 		}
 		return answer.GetStatus()
 	}
-	for _, service := range []string{"", "firn.v1.IDService", "grpc.health.v1.Health"} {
+	for _, service := range []string{"", "firn.v1.IDService", "firn.v1.LeaseService", "grpc.health.v1.Health"} {
 		if got := check(service); got != health.HealthCheckResponse_SERVING {
 			t.Errorf("%q: %v", service, got)
 		}
@@ -66,7 +66,7 @@ func testHealthFollowsTheServer(t *testing.T, over transport) {
 		t.Error(err)
 	}
 	all, err := probe.List(t.Context(), &health.HealthListRequest{})
-	if err != nil || len(all.GetStatuses()) != 3 || all.GetStatuses()["firn.v1.IDService"].GetStatus() != health.HealthCheckResponse_SERVING {
+	if err != nil || len(all.GetStatuses()) != 4 || all.GetStatuses()["firn.v1.IDService"].GetStatus() != health.HealthCheckResponse_SERVING {
 		t.Error(all, err)
 	}
 

@@ -19,13 +19,17 @@ func (p *Port) services() []*grpc.ServiceDesc {
 	one := func(service, name string, do method) grpc.StreamDesc {
 		return grpc.StreamDesc{StreamName: name, Handler: p.serve(service+"/"+name, do), ServerStreams: true}
 	}
-	const ids, probe = firnv1connect.IDServiceName, healthService
+	const ids, leases, probe = firnv1connect.IDServiceName, firnv1connect.LeaseServiceName, healthService
 	return []*grpc.ServiceDesc{
 		describe(ids,
 			one(ids, "Generate", p.generate),
 			one(ids, "GenerateStream", p.generateStream),
 			one(ids, "Decode", p.decode),
 			one(ids, "ListNamespaces", p.listNamespaces),
+		),
+		describe(leases,
+			one(leases, "Lease", p.lease),
+			one(leases, "Renew", p.renew),
 		),
 		describe(probe,
 			one(probe, "Check", p.checkHealth),
@@ -108,6 +112,38 @@ func (p *Port) listNamespaces(a *API, c *call, stream grpc.ServerStream) error {
 		return err
 	}
 	return p.reply(c, stream, answer, release)
+}
+
+func (p *Port) lease(a *API, c *call, stream grpc.ServerStream) error {
+	from, err := c.caller(a)
+	if err != nil {
+		return err
+	}
+	var r firnv1.LeaseRequest
+	if err := c.receive(stream, &request{message: &r}); err != nil {
+		return a.unread(err)
+	}
+	answer, err := a.lease(c.ctx, from, &r)
+	if err != nil {
+		return err
+	}
+	return p.reply(c, stream, answer, nil)
+}
+
+func (p *Port) renew(a *API, c *call, stream grpc.ServerStream) error {
+	from, err := c.caller(a)
+	if err != nil {
+		return err
+	}
+	var r firnv1.RenewRequest
+	if err := c.receive(stream, &request{message: &r}); err != nil {
+		return a.unread(err)
+	}
+	answer, err := a.renew(c.ctx, from, &r)
+	if err != nil {
+		return err
+	}
+	return p.reply(c, stream, answer, nil)
 }
 
 func (p *Port) checkHealth(a *API, c *call, stream grpc.ServerStream) error {

@@ -33,6 +33,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/leaseapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
@@ -68,7 +69,7 @@ func newPort(t *testing.T, set func(*rpc.PortConfig, *share.Limits)) *port {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &port{Port: rpc.NewPort(cfg), api: rpc.New(service, slog.New(slog.DiscardHandler)), shares: cfg.Shares, address: listener.Addr().String()}
+	p := &port{Port: rpc.NewPort(cfg), api: rpc.New(service, leaseapi.New(slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler)), shares: cfg.Shares, address: listener.Addr().String()}
 	p.Open(p.api)
 	served := make(chan error, 1)
 	go func() { served <- p.Serve(listener) }()
@@ -581,7 +582,7 @@ func TestReflection(t *testing.T) {
 	} {
 		stream := client.NewStream(t.Context())
 		names, err := stream.ListServices()
-		if err != nil || !slices.Equal(names, []protoreflect.FullName{"firn.v1.IDService", "grpc.health.v1.Health"}) {
+		if err != nil || !slices.Equal(names, []protoreflect.FullName{"firn.v1.IDService", "firn.v1.LeaseService", "grpc.health.v1.Health"}) {
 			t.Error(names, err)
 		}
 		files, err := stream.FileContainingSymbol("firn.v1.IDService.Generate")

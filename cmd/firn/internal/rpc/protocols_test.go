@@ -111,7 +111,7 @@ func TestReflectionShowsTheSchema(t *testing.T) {
 	stream := grpcreflect.NewClient(h2c(t), "http://"+s.address, connect.WithGRPC()).NewStream(t.Context())
 	defer stream.Close()
 	names, err := stream.ListServices()
-	if err != nil || fmt.Sprint(names) != "[firn.v1.IDService grpc.health.v1.Health]" {
+	if err != nil || fmt.Sprint(names) != "[firn.v1.IDService firn.v1.LeaseService grpc.health.v1.Health]" {
 		t.Error(names, err)
 	}
 	files, err := stream.FileContainingSymbol("firn.v1.IDService")

@@ -194,7 +194,7 @@ func extensions(of protoreflect.FullName) []byte {
 // listed returns the names of the services.
 func listed() []byte {
 	var all []byte
-	for _, service := range []string{firnv1connect.IDServiceName, healthService} {
+	for _, service := range []string{firnv1connect.IDServiceName, firnv1connect.LeaseServiceName, healthService} {
 		all = appendBytes(all, 1, appendBytes(nil, 1, []byte(service)))
 	}
 	return appendBytes(nil, answerServices, all)

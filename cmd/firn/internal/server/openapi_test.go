@@ -14,7 +14,7 @@ import (
 // undescribed are the beginnings of what the description leaves out: the page for people, and interfaces that others
 // describe.
 var undescribed = []string{
-	"/{$}", "/", "/console/", "/firn.v1.IDService/", "/grpc.health.v1.Health/", "/grpc.reflection.", // protobuf
+	"/{$}", "/", "/console/", "/firn.v1.IDService/", "/firn.v1.LeaseService/", "/grpc.health.v1.Health/", "/grpc.reflection.", // protobuf
 	"/api/", "/decodeSnowflakeId", "/cache", "/db", // Leaf
 	"/tinyid", "/machines/", "/segments/", "/ids",
 }

@@ -60,6 +60,7 @@ type Server struct {
 	api     *httpapi.API
 	rpc     *rpc.API
 	resp    *respapi.Server
+	leases  *leaseapi.API
 
 	page         *console.Console
 	registry     *prometheus.Registry
@@ -167,7 +168,8 @@ func (s *Server) open(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	s.inForce()
-	s.rpc = rpc.New(s.service, s.log)
+	s.leases = leaseapi.New(s.log)
+	s.rpc = rpc.New(s.service, s.leases, s.log)
 	s.resp = respapi.New(respapi.Config{Service: s.service, Log: s.log})
 	routes, err := s.routes(http.NewServeMux(), watched)
 	if err != nil {
@@ -222,7 +224,7 @@ GET  /api/segment/get/{key}           as Leaf: also /api/snowflake/get/{key}, /d
 POST /tinyid/id/nextId?bizType=&token=   as TinyId: also nextIdSimple, nextSegmentId, nextSegmentIdSimple
      /machines/ /segments/ /ids       as CosId's proxy server, where it is configured, or nothing is
 
-The same over gRPC, gRPC-Web and Connect on this address: service firn.v1.IDService, with reflection and health.
+The same over gRPC, gRPC-Web and Connect on this address: services firn.v1.IDService and firn.v1.LeaseService, with reflection and health.
 gRPC is faster on a port of its own (by default 7072).
 INCR {namespace} and FIRN.NEXT {namespace} COUNT n over the protocol of Redis, on a port of its own (by default 7071).
 `
@@ -233,8 +235,8 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 	s.api = api
 	api.Register(mux)
 	s.rpc.Register(mux)
-	leaseapi.New(s.service, s.log).Register(mux, api)
 	front := s.service.Front(issuing.HTTP)
+	s.leases.Register(mux, api, front)
 	metrics := guarded(front.Reader(), promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	api.Serve(mux, &httpapi.Metrics, func(w http.ResponseWriter, r *http.Request) error {
 		metrics.ServeHTTP(w, r)

@@ -1,0 +1,30 @@
+package rpc
+
+import (
+	"context"
+
+	"github.com/firn-id/firn/cmd/firn/firnv1"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
+)
+
+// lease grants a lease. The error is counted.
+func (a *API) lease(ctx context.Context, from *access.Caller, r *firnv1.LeaseRequest) (*firnv1.LeaseResponse, error) {
+	l, err := a.leases.Grant(ctx, a.front, from, r.GetPool())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.LeaseResponse{
+		Lease: l.Lease, Pool: l.Pool, Clock: int64(l.Clock), First: int64(l.First), End: int64(l.End), LookMs: l.LookMS, UnitNs: l.Unit,
+		SequenceBits: int32(l.SequenceBits), TimeShift: int32(l.TimeShift), SequenceShift: int32(l.SequenceShift), Base: int64(l.Base),
+		Worker: l.Worker, Layout: l.Layout,
+	}, nil
+}
+
+// renew renews a lease. The error is counted.
+func (a *API) renew(ctx context.Context, from *access.Caller, r *firnv1.RenewRequest) (*firnv1.RenewResponse, error) {
+	l, err := a.leases.Renew(ctx, a.front, from, r.GetPool(), r.GetLease(), r.GetEnd())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.RenewResponse{Lease: l.Lease, Pool: l.Pool, Clock: int64(l.Clock), End: int64(l.End)}, nil
+}
