@@ -36,8 +36,9 @@ func (r *rules) takeOver(t takeover, found *Slot, now firn.Tick) (move, error) {
 		return move{}, errClosed
 	}
 	m := move{holding: holding{worker: t.worker, after: found.Fence, since: found.Since, over: found.revision}}
-	m.fence = min(max(m.after+1, t.wish), r.layout.MaxTick())
-	if m.write = t.wish > 0; m.write && m.fence <= m.after {
+	m.fence = t.wish
+	m.write = m.fence > m.after // never beyond the wish: a caller may say that it knows less than it does
+	if t.wish > 0 && m.after >= r.layout.MaxTick() {
 		return move{}, &firn.TimeExhaustedError{Layout: r.layout, End: r.layout.End()}
 	}
 	return m, nil

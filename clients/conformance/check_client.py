@@ -424,8 +424,8 @@ def clock(seconds, leases):
 
 
 def behind(s, c):
-    """The clock of each answer to a renewal is half a second behind."""
-    s.fails(None, lambda a: (dict(a, clock=str(int(a["clock"]) - (s.layout.ticks(0.5) << s.layout.bits))), True))
+    """The clock of each answer to a renewal is 8 seconds behind."""
+    s.fails(None, lambda a: (dict(a, clock=str(int(a["clock"]) - (s.layout.ticks(8) << s.layout.bits))), True))
     c.wait(3)
     tick = s.layout.start - s.layout.ticks(START)
     if min(tick + s.layout.ticks(t) - (p >> s.layout.bits) for t, _, p in c.made[-2000:]) > s.layout.ticks(0.4):
@@ -541,7 +541,7 @@ CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45
     ("one of two servers: " + mode, {"servers": 2, "window": 7.0, "first": 7.0}, away(mode)) for mode in ("silent", "trickled answer", "trickled header", "closed")] + [
     ("the lease is lost", {"window": 10.0, "first": 10.0}, lost), ("each lease is lost", {}, lost_first), ("no lease after one that is lost", {"window": 20.0, "first": 20.0}, lost_for_good),
     ("a clock an hour ahead, once", {"window": 20.0}, clock(HOUR, 2)), ("a clock an hour behind, once", {"window": 20.0}, clock(-HOUR, 2)),
-    ("clocks half a second behind", {"window": 20.0}, behind), ("the server's clock jumps", {"window": 30.0, "first": 30.0}, jumped),
+    ("clocks 8 seconds behind", {"window": 20.0}, behind), ("the server's clock jumps", {"window": 30.0, "first": 30.0}, jumped),
     ("answers after 1.5 seconds", {"window": 20.0, "first": 20.0}, survived([1.5])), ("fields in other places", {}, decoys)]
 FORK = [("a fork", {"window": 10.0}, forked), ("a program that computes", {"window": 30.0, "first": 30.0}, blocked), ("children that exit", {"window": 10.0}, child)]
 FAST = Layout(2**34, 0.001, 20, 7)  # so that it does not wait for ticks

@@ -160,7 +160,7 @@ module Firn
 
       def renew(a, asked, now)
         clock, last = number(a, 'clock'), number(a, 'end')
-        raise Lost, "the server's clock is more than a second behind this client's" if clock(asked) - clock > 1_000_000_000 / @unit + 1 << @bits
+        raise Lost, "the server's clock is more than 10 seconds behind this client's" if clock(asked) - clock > 10_000_000_000 / @unit + 1 << @bits
 
         @end, @renewed = [@end, last].max, true
         @shown, @at = clock, now if clock > clock(now)

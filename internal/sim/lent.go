@@ -205,7 +205,7 @@ func (b *borrower) turn(l *life) time.Duration {
 	switch {
 	case there > here:
 		g.shown, g.since = there, b.m.monotonic()
-	case here-there > int64(time.Second/b.unit())*b.size():
+	case here-there > int64(10*time.Second/b.unit())*b.size():
 		w.trace.say(b.m, "stops: its clock shows %d, and that of the server %d", here/b.size(), a.clock)
 		return b.stop()
 	}
