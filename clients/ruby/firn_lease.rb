@@ -130,7 +130,7 @@ module Firn
       request['Content-Length'] = '0'
       http = Net::HTTP.new(server.host, server.port, nil)
       http.use_ssl = server.scheme == 'https'
-      http.open_timeout, http.read_timeout, http.max_retries = 2.0, limit, 0
+      http.open_timeout, http.read_timeout = 2.0, limit
       response = Timeout.timeout(limit) { http.start { http.request(request) } }
       a = begin
         JSON.parse(response.body)
