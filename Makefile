@@ -139,9 +139,9 @@ chaos-short: build ## the same for four minutes
 stress: build ## the published stress: 100 callers for 30 seconds into one set, three ways
 	scripts/stress bin/firn
 
-# Ten minutes, half of them for downloads the first time.
+# Three minutes, and four more for downloads the first time.
 .PHONY: doctor-versions
-doctor-versions: ## have firn doctor say what only servers show that Debian lacks: MySQL, and old PostgreSQLs, MariaDB and etcd
+doctor-versions: ## have firn doctor say what Debian's servers do not show: over MySQL, old versions of others, and NFS
 	scripts/need-versions
 	go test -count 1 -run TestEachLineWasMadeRed ./cmd/firn/e2e/doctor -args -versions $(abspath .tools/versions)
 

@@ -48,7 +48,7 @@ var (
 	oldEtcd = played{"needs etcd 3.5.0", "../../../../etcdstore/examine_test.go", "TestVersionsThatLoseDataAreKnown", haveVersions}
 	mounts  = played{"only root may mount overlay, ramfs and FUSE", fileTests, "TestAFileSystemThatIsNotALocalDiskIsReported", mayMount}
 	options = played{"only root may mount ext4 without barriers", fileTests, "TestAnUnflushedDiskIsReported", mayMount}
-	network = played{"needs NFS or its like, which the kernels of containers and small virtual machines lack", fileTests, "TestAFileSystemThatIsNotALocalDiskIsReported", nil}
+	network = played{"needs NFS or its like, which the kernels of containers and small virtual machines lack", fileTests, "TestAFileSystemThatIsNotALocalDiskIsReported", haveVersions}
 )
 
 func older(needs string) played {

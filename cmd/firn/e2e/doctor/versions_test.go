@@ -20,6 +20,12 @@ var versions = map[string]func(*doctor){
 	"etcd-3.5.0": func(d *doctor) {
 		d.finds("bad", "version", "n1 is an etcd 3.5.0 → it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later", "--store", "etcd://"+servers.Etcd(d).Addr())
 	},
+	"nfs": func(d *doctor) {
+		itself, err := os.Executable()
+		d.must(err)
+		guest := &doctor{T: d.T, all: d.all, within: []string{filepath.Join(*folder, "nfs", "within"), itself}}
+		guest.finds("bad", "file", "on NFS: its locks do not hold between machines, and ids can be issued twice → put it on a disk of the machine itself, or use Redis", "--store", "sqlite:/run/nfs/firn.db")
+	},
 	"postgres-10.6": func(d *doctor) {
 		_, url := d.olderPostgres()
 		d.finds("bad", "durability", "takes that for success: a crash forgets the workers taken last → update PostgreSQL to 10.7, 11.2 or later", "--store", url)
