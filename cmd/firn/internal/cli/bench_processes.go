@@ -18,6 +18,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
 )
 
 // newEmit is the hidden command that the processes of a benchmark run. It writes each id to standard output, as eight
@@ -69,11 +70,8 @@ func newEmit() *cobra.Command {
 
 // benchProcesses runs several emitters on one store.
 func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report) error {
-	s, err := flags.open(ctx, "") // creates the default store, which the processes only open
-	if err == nil {
-		err = s.Close()
-	}
-	if err != nil {
+	// This creates the default store, which the processes only open.
+	if err := flags.with(ctx, func(store.Store) error { return nil }); err != nil {
 		return err
 	}
 	if flags.store == "memory:" {

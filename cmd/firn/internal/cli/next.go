@@ -12,6 +12,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
 )
 
 // closeTimeout bounds giving a worker back.
@@ -66,7 +67,7 @@ instead. The default store is a folder of this user.`,
 				if err != nil {
 					return usage(err)
 				}
-				return withCounter(cmd.Context(), &flags.storeFlags, c, p)
+				return flags.with(cmd.Context(), func(s store.Store) error { return p.ending(c.make(cmd.Context(), s, p)) })
 			}
 			cfg, err := flags.configOf(set, cmd.ErrOrStderr())
 			if err != nil {
@@ -89,37 +90,19 @@ instead. The default store is a folder of this user.`,
 	return cmd
 }
 
-// withCounter makes ids of a counter in the store.
-func withCounter(ctx context.Context, flags *storeFlags, c counted, p *printer) (err error) {
-	s, err := flags.open(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return p.ending(c.make(ctx, s, p))
-}
-
 // withLease leases a worker, runs do, and releases the worker.
-func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func(*lease.Lease) error) (err error) {
-	s, err := flags.open(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if err := refuseForgetful(flags.store, !cfg.Generator.From.IsZero()); err != nil {
-		return err
-	}
-	cfg.Store = s
-	l, err := lease.Open(ctx, cfg)
-	if err != nil {
-		return misuse(hint(err))
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-		defer cancel()
-		err = errors.Join(err, l.Close(ctx))
-	}()
-	return do(l)
+func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func(*lease.Lease) error) error {
+	return flags.with(ctx, func(s store.Store) error {
+		if err := refuseForgetful(flags.store, !cfg.Generator.From.IsZero()); err != nil {
+			return err
+		}
+		cfg.Store = s
+		l, err := lease.Open(ctx, cfg)
+		if err != nil {
+			return misuse(hint(err))
+		}
+		return thenClose(ctx, l.Close, func() error { return do(l) })
+	})
 }
 
 // refuseForgetful refuses a clock that begins at a time of its own over a store that forgets the fences of its ids.

@@ -49,18 +49,23 @@ func (f *storeFlags) checkPool() error {
 }
 
 // onPool opens the store and calls do, within a bounded time.
-func (f *storeFlags) onPool(ctx context.Context, do func(context.Context, store.Store) error) (err error) {
+func (f *storeFlags) onPool(ctx context.Context, do func(context.Context, store.Store) error) error {
 	if err := f.checkPool(); err != nil {
 		return usage(err)
 	}
 	ctx, end := withStoreTimeout(ctx)
 	defer end()
+	return f.with(ctx, func(s store.Store) error { return do(ctx, s) })
+}
+
+// with opens the store, calls do, and closes the store.
+func (f *storeFlags) with(ctx context.Context, do func(store.Store) error) (err error) {
 	s, err := f.open(ctx, "")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return do(ctx, s)
+	return do(s)
 }
 
 // open opens the store of the command line, else of the configuration file, else of the environment, else the default

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/redisstore"
+	"github.com/firn-id/firn/store"
 )
 
 func newStore() *cobra.Command {
@@ -54,35 +55,33 @@ attached, no write is confirmed.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			to := -1
 			if len(args) == 1 {
+				var err error
 				if to, err = strconv.Atoi(args[0]); err != nil || to < 0 || to > redisstore.MaxReplicas {
 					return usage(fmt.Errorf("%q replicas: 0 to %d are allowed", args[0], redisstore.MaxReplicas))
 				}
 			}
 			ctx, end := withStoreTimeout(cmd.Context())
 			defer end()
-			s, err := flags.open(ctx, "")
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, s.Close()) }()
-			redis, ok := s.(*redisstore.Store)
-			if !ok {
-				return usage(fmt.Errorf("%s: only a Redis counts its replicas here; firn doctor examines other stores", origin(flags.flags, "store")))
-			}
-			if to >= 0 {
-				return setReplicas(ctx, cmd.OutOrStdout(), redis, to)
-			}
-			there, err := redis.Replicas(ctx)
-			switch {
-			case err != nil:
-				return err
-			case asJSON:
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(there)
-			}
-			return showReplicas(cmd.OutOrStdout(), there)
+			return flags.with(ctx, func(s store.Store) error {
+				redis, ok := s.(*redisstore.Store)
+				if !ok {
+					return usage(fmt.Errorf("%s: only a Redis counts its replicas here; firn doctor examines other stores", origin(flags.flags, "store")))
+				}
+				if to >= 0 {
+					return setReplicas(ctx, cmd.OutOrStdout(), redis, to)
+				}
+				there, err := redis.Replicas(ctx)
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return json.NewEncoder(cmd.OutOrStdout()).Encode(there)
+				}
+				return showReplicas(cmd.OutOrStdout(), there)
+			})
 		},
 	}
 	flags.addStore(cmd, "Redis to show or change, such as redis://HOST (see docs/stores.md)")
