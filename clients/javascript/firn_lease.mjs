@@ -26,7 +26,7 @@ export class Lease {
   #run // the background's; another one has taken over when this has changed
   #why = 'no server has answered yet'
   #turned = now() // when the event loop last got its turn
-  #asked = 0n // when the last request began
+  #asked = 0n // when the last request that has ended began
   #closed = false
 
   /** The servers share one store. `timeout` is how long a call waits for an id, in milliseconds. */
@@ -80,7 +80,7 @@ export class Lease {
   /** Takes a lease and renews it. After any failure it asks the next server, after a round of all in a second. */
   async #background(run) {
     for (let failed = 0, at = 0; this.#run === run;) {
-      const server = this.#servers[at], g = this.#grant, asked = this.#asked = now()
+      const server = this.#servers[at], g = this.#grant, asked = now()
       let pause
       try {
         const answer = await this.#ask(server, g)
@@ -101,6 +101,7 @@ export class Lease {
           pause = ++failed % this.#servers.length ? 0 : 1000
         }
       }
+      this.#asked = g ? asked : now()
       if (pause > 0) await sleep(pause, undefined, { ref: false }) // a program may end meanwhile
     }
   }

@@ -189,12 +189,12 @@ func (a *API) takeOver(ctx context.Context, from issuing.Lender, loan *lease.Loa
 		return 0, err
 	}
 	through, err := loan.Renew(ctx, known)
-	if err != nil {
+	if loan.Held() < 0 { // also if there was nothing to move: then the other server holds it still
 		a.book.unreserve(of)
-		return 0, err
+		return through, err
 	}
 	a.book.hold(of, loan)
-	return through, nil
+	return through, err
 }
 
 // position returns the first position of a tick.
