@@ -59,10 +59,10 @@ func (l *load) check() error {
 		duration = &firn.RangeError{What: "--duration", Value: l.duration.String(), Min: "1ns", Max: maxDuration.String()}
 	}
 	return errors.Join(
-		checkRange("--callers", int64(l.callers), 1, maxCallers),
-		checkRange("--batch", int64(l.batch), 1, maxBatch),
-		checkRange("--processes", int64(l.processes), 1, maxProcesses),
-		checkRange("--pipeline", int64(cmp.Or(l.pipeline, 1)), 1, maxPipeline),
+		checkMost("--callers", int64(l.callers), maxCallers),
+		checkMost("--batch", int64(l.batch), maxBatch),
+		checkMost("--processes", int64(l.processes), maxProcesses),
+		checkMost("--pipeline", int64(cmp.Or(l.pipeline, 1)), maxPipeline),
 		duration)
 }
 

@@ -48,7 +48,7 @@ func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int6
 			// One more id than needed, so that the next range is not fetched ahead. The id is given back.
 			step = min(n, mostAtOnce-1) + 1
 		}
-		stepErr = checkRange("step", step, 1, maxStep)
+		stepErr = checkMost("step", step, maxStep)
 		set.MinStep, set.MaxStep = step, step
 	case settings.Template:
 		if !flags.Changed("template") {
@@ -166,9 +166,10 @@ func (p *printer) appendText(dst []byte, text string) ([]byte, error) {
 	return append(dst, quoted[1:len(quoted)-1]...), nil // without the quotes
 }
 
-func checkRange(what string, value, least, most int64) error {
-	if least <= value && value <= most {
+// checkMost refuses a value that is not from 1 to most.
+func checkMost(what string, value, most int64) error {
+	if 1 <= value && value <= most {
 		return nil
 	}
-	return firn.NewRangeError(what, value, least, most, "")
+	return firn.NewRangeError(what, value, 1, most, "")
 }
