@@ -80,16 +80,24 @@ func (r Reader) View(caller *access.Caller, names []string) (v View, release fun
 	return v, func() { client.Give(share.Memory, size) }, nil
 }
 
-// viewed returns the namespaces of a view, at most MaxViewed, and how many more there are.
+// viewed returns the namespaces of a view, at most MaxViewed, and how many more there are. It does not sort all: there may
+// be thousands, and each browser asks each second.
 func (s *snapshot) viewed(caller *access.Caller, wanted []string) (names []string, more int) {
 	for name := range s.namespaces {
-		if caller.May(name) && (len(wanted) == 0 || slices.Contains(wanted, name)) {
-			names = append(names, name)
+		if !caller.May(name) || len(wanted) > 0 && !slices.Contains(wanted, name) {
+			continue
 		}
+		at, _ := slices.BinarySearch(names, name)
+		if len(names) == MaxViewed {
+			more++
+			if at == MaxViewed {
+				continue
+			}
+			names = names[:MaxViewed-1] // the last one gives way
+		}
+		names = slices.Insert(names, at, name)
 	}
-	slices.Sort(names)
-	kept := min(len(names), MaxViewed)
-	return names[:kept], len(names) - kept
+	return names, more
 }
 
 // counted returns the ids that were issued, and the requests by code.
