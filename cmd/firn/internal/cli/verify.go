@@ -36,8 +36,8 @@ func newVerify() *cobra.Command {
 		Short: "Find duplicates and wrong order in files of ids",
 		Long: `verify reads ids, one per line, and reports those that occur more than once, with the
 file and line of each, and how often an id is smaller than the one before it in its
-file. It reads any number of ids in about 150 MB of memory, and needs 2 to 16 bytes per
-id in a temporary folder. Without a file, or for -, it reads standard input.
+file. It reads any number of ids in less than 256 MB of memory, and needs 2 to 16
+bytes per id in a temporary folder. Without a file, or for -, it reads standard input.
 
 With --layout it also reports ids that the layout cannot have issued by now, and counts
 the workers.
