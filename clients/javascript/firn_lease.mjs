@@ -151,9 +151,9 @@ class Grant {
 
   renew(a, asked) {
     const clock = number(a, 'clock'), end = number(a, 'end'), t = now()
-    if (this.#clock(asked) - clock > 10_000_000_000n / this.#unit + 1n << this.#bits) throw new Lost("the server's clock is more than 10 seconds behind this client's")
     this.renewed = true
     if (end > this.end) this.end = end
+    if (this.#clock(asked) >= this.end || this.#clock(asked) - clock > 10_000_000_000n / this.#unit + 1n << this.#bits) throw new Lost("the server's clock is too far behind this client's")
     if (clock > this.#clock(t)) {
       this.#shown = clock
       this.#at = t

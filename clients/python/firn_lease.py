@@ -48,9 +48,9 @@ class _Grant:
 
     def renew(self, a, asked):
         clock, end, now = _number(a, "clock"), _number(a, "end"), time.monotonic_ns()
-        if self.clock(asked) - clock > 10**10 // self.unit + 1 << self.bits:
-            raise _Lost("the server's clock is more than 10 seconds behind this client's")
         self.end, self.renewed = max(self.end, end), True
+        if self.clock(asked) >= self.end or self.clock(asked) - clock > 10**10 // self.unit + 1 << self.bits:
+            raise _Lost("the server's clock is too far behind this client's")
         if clock > self.clock(now):
             self.shown, self.at = clock, now
 

@@ -160,9 +160,9 @@ module Firn
 
       def renew(a, asked, now)
         clock, last = number(a, 'clock'), number(a, 'end')
-        raise Lost, "the server's clock is more than 10 seconds behind this client's" if clock(asked) - clock > 10_000_000_000 / @unit + 1 << @bits
-
         @end, @renewed = [@end, last].max, true
+        raise Lost, "the server's clock is too far behind this client's" if clock(asked) >= @end || clock(asked) - clock > 10_000_000_000 / @unit + 1 << @bits
+
         @shown, @at = clock, now if clock > clock(now)
       end
 

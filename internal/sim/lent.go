@@ -201,16 +201,15 @@ func (b *borrower) turn(l *life) time.Duration {
 	case err != nil:
 		return b.elsewhere()
 	}
-	here, there := b.clock(), int64(a.clock)*b.size()
+	here, there, through := b.clock(), int64(a.clock)*b.size(), max(g.fence, a.fence)
 	switch {
 	case there > here:
 		g.shown, g.since = there, b.m.monotonic()
-	case here-there > int64(10*time.Second/b.unit())*b.size():
+	case here-there > int64(10*time.Second/b.unit())*b.size(), here >= int64(through+1)*b.size():
 		w.trace.say(b.m, "stops: its clock shows %d, and that of the server %d", here/b.size(), a.clock)
 		return b.stop()
 	}
 	g.renewed, b.failed = true, 0
-	through := max(g.fence, a.fence)
 	w.oracle.renewed(g.l, firn.Grant{Worker: g.worker, After: g.after, Through: g.fence}, firn.Grant{Worker: g.worker, After: g.after, Through: through})
 	g.fence = through
 	return b.look()

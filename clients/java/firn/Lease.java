@@ -233,9 +233,9 @@ public final class Lease implements AutoCloseable {
 
         void renew(Map<String, String> a, long asked) throws Lost {
             long clock = position(a, "clock"), last = position(a, "end"), now = System.nanoTime();
-            if (clock(asked) - clock > 10_000_000_000L / unit + 1 << bits) throw new Lost("the server's clock is more than 10 seconds behind this client's");
             renewed = true;
             end = Math.max(end, last);
+            if (clock(asked) >= end || clock(asked) - clock > 10_000_000_000L / unit + 1 << bits) throw new Lost("the server's clock is too far behind this client's");
             if (clock > clock(now)) {
                 shown = clock;
                 at = now;
