@@ -297,6 +297,15 @@ def outage(*modes):
     return script
 
 
+def silence(s, c):
+    """No server answers for a time that is shorter than the lease."""
+    s.fails("silent", "silent")
+    for _ in range(12):
+        if c.wait(0.9) == 0:
+            yield "it stops before its end"
+            break
+
+
 def survived(modes):
     """Renewals fail, each in another way, within the window. The lease stays."""
     def script(s, c):
@@ -534,7 +543,7 @@ GRANTS = FAILURES + [(410, "lease_lost")] + [bad(name)[i] for i, name in enumera
 
 DOWN = (503, "store_unavailable")
 CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45, "silent"))] + [(name, {"layout": layout}, usual) for name, layout in LAYOUTS] + [
-    ("the store is away", {}, outage(DOWN)), ("servers are silent", {}, outage("silent")), ("an unknown pool", {}, outage((404, "unknown_pool"))), ("an end within a second", {"layout": SECONDS, "window": 3.0}, outage(DOWN)),
+    ("the store is away", {}, outage(DOWN)), ("servers are silent", {}, outage("silent")), ("and answer before the end", {"window": 40.0, "first": 40.0}, silence), ("an unknown pool", {}, outage((404, "unknown_pool"))), ("an end within a second", {"layout": SECONDS, "window": 3.0}, outage(DOWN)),
     ("renewals that fail", {"servers": 8, "window": 20.0, "first": 20.0}, survived(RENEWALS)), ("and the lease ends", {"servers": 8}, outage(*RENEWALS)),
     ("grants that fail", {"servers": 8}, refused), ("another server grants", {"servers": len(FAILURES) + 2}, failover(10, *FAILURES, (410, "lease_lost"))),
     ("a server to which nobody can connect", {}, failover(20, connects=False))] + [

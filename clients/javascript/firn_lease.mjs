@@ -132,7 +132,8 @@ class Grant {
   constructor(a) {
     this.lease = a.lease
     this.look = small(a, 'look_ms', 1, 2 ** 31 - 1)
-    this.patience = BigInt(Math.max(this.look, 1500) + 2000) * 1_000_000n
+    // Two requests without an answer and the pause between them take 5 seconds, and timers are late.
+    this.patience = BigInt(Math.max(this.look, 3000) + 2500) * 1_000_000n
     this.end = number(a, 'end')
     this.#p = number(a, 'first') - 1n
     this.#shown = number(a, 'clock')
