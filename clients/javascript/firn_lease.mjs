@@ -80,7 +80,9 @@ export class Lease {
   /** Takes a lease and renews it. After any failure it asks the next server, after a round of all in a second. */
   async #background(run) {
     for (let failed = 0, at = 0; this.#run === run;) {
-      const server = this.#servers[at], g = this.#grant, asked = now()
+      const server = this.#servers[at], asked = now()
+      if (this.#grant?.ended(asked)) this.#grant = undefined
+      const g = this.#grant
       let pause
       try {
         const answer = await this.#ask(server, g)
@@ -150,11 +152,15 @@ class Grant {
     return this.#shown + ((t - this.#at) / this.#unit << this.#bits)
   }
 
+  ended(t) {
+    return this.#clock(t) >= this.end
+  }
+
   renew(a, asked) {
     const clock = number(a, 'clock'), end = number(a, 'end'), t = now()
     this.renewed = true
     if (end > this.end) this.end = end
-    if (this.#clock(asked) >= this.end || this.#clock(asked) - clock > 10_000_000_000n / this.#unit + 1n << this.#bits) throw new Lost("the server's clock is too far behind this client's")
+    if (this.#clock(asked) - clock > 10_000_000_000n / this.#unit + 1n << this.#bits) throw new Lost("the server's clock is more than 10 seconds behind this client's")
     if (clock > this.#clock(t)) {
       this.#shown = clock
       this.#at = t

@@ -49,8 +49,8 @@ class _Grant:
     def renew(self, a, asked):
         clock, end, now = _number(a, "clock"), _number(a, "end"), time.monotonic_ns()
         self.end, self.renewed = max(self.end, end), True
-        if self.clock(asked) >= self.end or self.clock(asked) - clock > 10**10 // self.unit + 1 << self.bits:
-            raise _Lost("the server's clock is too far behind this client's")
+        if self.clock(asked) - clock > 10**10 // self.unit + 1 << self.bits:
+            raise _Lost("the server's clock is more than 10 seconds behind this client's")
         if clock > self.clock(now):
             self.shown, self.at = clock, now
 
@@ -130,6 +130,8 @@ class Lease:
         failed, pause = 0, 0.0
         while not stop.wait(pause):
             g, asked, server = self._grant, time.monotonic_ns(), self._servers[0]
+            if g and g.clock(asked) >= g.end:
+                self._grant = g = None
             try:
                 a = self._ask(server, g)
                 with self._changed:

@@ -104,6 +104,7 @@ module Firn
       failed = 0
       until @closed
         g, asked, server = @grant, nanoseconds, @servers.first
+        @grant = g = nil if g && g.clock(asked) >= g.end
         begin
           answer = ask(server, g)
           @lock.synchronize do
@@ -161,7 +162,7 @@ module Firn
       def renew(a, asked, now)
         clock, last = number(a, 'clock'), number(a, 'end')
         @end, @renewed = [@end, last].max, true
-        raise Lost, "the server's clock is too far behind this client's" if clock(asked) >= @end || clock(asked) - clock > 10_000_000_000 / @unit + 1 << @bits
+        raise Lost, "the server's clock is more than 10 seconds behind this client's" if clock(asked) - clock > 10_000_000_000 / @unit + 1 << @bits
 
         @shown, @at = clock, now if clock > clock(now)
       end
@@ -181,9 +182,9 @@ module Firn
       # The seconds to the next tick; when the lease has ended, to a look for a renewal.
       def pause(now) = [@p + 1, clock(now)].max >= @end ? 1.0 : (@unit - (now - @at) % @unit) / 1e9
 
-      private
-
       def clock(now) = @shown + ((now - @at) / @unit << @bits)
+
+      private
 
       def number(a, name, least = 0)
         text = a[name]

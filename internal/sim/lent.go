@@ -183,7 +183,11 @@ func (b *borrower) keep(l *life) {
 
 // turn takes a lease or renews it, and returns when to do it again.
 func (b *borrower) turn(l *life) time.Duration {
-	w, g := b.m.w, b.b
+	w := b.m.w
+	if b.b != nil && b.clock() >= int64(b.b.fence+1)*b.size() {
+		b.b = nil // it is over
+	}
+	g := b.b
 	if g == nil {
 		a, err := b.ask("", -1, 35*time.Second)
 		if l.last = err; err != nil {
@@ -201,15 +205,16 @@ func (b *borrower) turn(l *life) time.Duration {
 	case err != nil:
 		return b.elsewhere()
 	}
-	here, there, through := b.clock(), int64(a.clock)*b.size(), max(g.fence, a.fence)
+	here, there := b.clock(), int64(a.clock)*b.size()
 	switch {
 	case there > here:
 		g.shown, g.since = there, b.m.monotonic()
-	case here-there > int64(10*time.Second/b.unit())*b.size(), here >= int64(through+1)*b.size():
+	case here-there > int64(10*time.Second/b.unit())*b.size():
 		w.trace.say(b.m, "stops: its clock shows %d, and that of the server %d", here/b.size(), a.clock)
 		return b.stop()
 	}
 	g.renewed, b.failed = true, 0
+	through := max(g.fence, a.fence)
 	w.oracle.renewed(g.l, firn.Grant{Worker: g.worker, After: g.after, Through: g.fence}, firn.Grant{Worker: g.worker, After: g.after, Through: through})
 	g.fence = through
 	return b.look()

@@ -116,8 +116,9 @@ public final class Lease implements AutoCloseable {
     private void run() {
         for (int at = 0, failed = 0; !closed; ) {
             String server = servers.get(at);
-            Grant g = grant;
             long asked = System.nanoTime(), pause = TimeUnit.SECONDS.toNanos(1);
+            if (grant != null && grant.clock(asked) >= grant.end) grant = null;
+            Grant g = grant;
             try {
                 Map<String, String> answer = ask(server, g);
                 lock.lock();
@@ -235,7 +236,7 @@ public final class Lease implements AutoCloseable {
             long clock = position(a, "clock"), last = position(a, "end"), now = System.nanoTime();
             renewed = true;
             end = Math.max(end, last);
-            if (clock(asked) >= end || clock(asked) - clock > 10_000_000_000L / unit + 1 << bits) throw new Lost("the server's clock is too far behind this client's");
+            if (clock(asked) - clock > 10_000_000_000L / unit + 1 << bits) throw new Lost("the server's clock is more than 10 seconds behind this client's");
             if (clock > clock(now)) {
                 shown = clock;
                 at = now;
