@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/bits"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -221,18 +222,40 @@ func (v *verification) run(ctx context.Context, names []string, stdin io.Reader,
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	err = sorter.Repeats(ctx, func(id firn.ID, before, again int64) {
-		v.duplicates++
-		if n := len(v.repeated); n > 0 && v.repeated[n-1].ID == id {
-			if r := &v.repeated[n-1]; len(r.At) < maxShown {
-				r.At = append(r.At, v.place(again))
-			}
-		} else if n < maxShown {
-			v.repeated = append(v.repeated, repeatedID{id, []place{v.place(before), v.place(again)}})
+	var low, high repetitions
+	err = sorter.Repeats(ctx, low.add, high.add)
+	v.duplicates = low.ids + high.ids
+	for _, r := range slices.Concat(low.first, high.first)[:min(len(low.first)+len(high.first), maxShown)] {
+		id := repeatedID{ID: r.id}
+		for _, at := range r.at {
+			id.At = append(id.At, v.place(at))
 		}
-	})
+		v.repeated = append(v.repeated, id)
+	}
 	v.took = time.Since(began)
 	return err
+}
+
+// repetitions are ids that occur again.
+type repetitions struct {
+	ids   int64
+	first []repetition // the first of them
+}
+
+type repetition struct {
+	id firn.ID
+	at []int64
+}
+
+func (r *repetitions) add(id firn.ID, before, again int64) {
+	r.ids++
+	if n := len(r.first); n > 0 && r.first[n-1].id == id {
+		if last := &r.first[n-1]; len(last.at) < maxShown {
+			last.at = append(last.at, again)
+		}
+	} else if n < maxShown {
+		r.first = append(r.first, repetition{id, []int64{before, again}})
+	}
 }
 
 func (v *verification) descend(at int64, id, before firn.ID) {

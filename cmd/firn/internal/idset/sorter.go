@@ -2,20 +2,26 @@ package idset
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/firn-id/firn"
 )
 
-// chunkIDs is how many ids a sorter sorts in memory: 24 MiB, twice, since one chunk is read while another is sorted.
-const chunkIDs = 1 << 21
+// chunkIDs is how many ids a sorter sorts in memory: 12 MiB, for the chunk that is filled, and twice for each that is sorted.
+const chunkIDs = 1 << 20
 
-// A Sorter finds the ids that occur more than once among any number of ids, in bounded memory: it sorts chunks of two
+// sorting is how many chunks are sorted at once.
+const sorting = 2
+
+// A Sorter finds the ids that occur more than once among any number of ids, in bounded memory: it sorts chunks of a
 // million ids, writes them to a temporary file in about three bytes an id, and merges them. Make it with [NewSorter];
 // end it with [Sorter.Close]. One goroutine may use it.
 type Sorter struct {
@@ -43,16 +49,18 @@ type chunk struct {
 func NewSorter(dir string) *Sorter { return newSorter(dir, chunkIDs) }
 
 func newSorter(dir string, size int) *Sorter {
-	s := &Sorter{size: size, current: &chunk{ascending: true}, free: make(chan *chunk, 1), sort: make(chan *chunk), sorted: &spill{dir: dir}}
-	s.free <- new(chunk)
-	s.done.Go(func() {
-		var scratch chunk
-		for c := range s.sort {
-			c.order(&scratch)
-			s.sorted.write(c)
-			s.free <- c
-		}
-	})
+	s := &Sorter{size: size, current: &chunk{ascending: true}, free: make(chan *chunk, sorting), sort: make(chan *chunk), sorted: &spill{dir: dir, every: max(size/64, 1)}}
+	for range sorting {
+		s.free <- new(chunk)
+		s.done.Go(func() {
+			var scratch chunk
+			for c := range s.sort {
+				c.order(&scratch)
+				s.sorted.write(c)
+				s.free <- c
+			}
+		})
+	}
 	return s
 }
 
@@ -79,12 +87,14 @@ func (s *Sorter) Add(ids []firn.ID) error {
 // Skip leaves n positions without an id.
 func (s *Sorter) Skip(n int64) { s.next += n }
 
-// Repeats calls do for each id that occurs again, in the order of the ids, with the position where it occurred before and
-// the one where it occurs again. No ids may be added afterwards. An error is of the temporary file, or the cause of ctx's end.
-func (s *Sorter) Repeats(ctx context.Context, do func(id firn.ID, before, again int64)) error {
+// Repeats calls a function for each id that occurs again, in the order of the ids, with the position where it occurred
+// before and the one where it occurs again. Given several functions, it divides the ids among them, the least to the first,
+// and calls them at the same time. No ids may be added afterwards. An error is of the temporary file, or the cause of ctx's
+// end.
+func (s *Sorter) Repeats(ctx context.Context, do ...func(id firn.ID, before, again int64)) error {
 	close(s.sort)
 	s.done.Wait()
-	s.sort = nil
+	s.sort, s.free = nil, nil
 	s.current.order(new(chunk))
 	return s.sorted.merge(ctx, s.current, do)
 }
@@ -165,29 +175,30 @@ func (c *chunk) order(scratch *chunk) {
 
 // A spill is the temporary file of sorted chunks.
 type spill struct {
-	dir  string
-	file *os.File
-	runs []run
-	end  int64
+	dir   string
+	every int // ids between two marks
 
-	mu  sync.Mutex
-	err error
+	mu   sync.Mutex // guards all below
+	file *os.File
+	runs []written
+	end  int64
+	err  error
 }
 
-// A run is a sorted chunk: in the file, or one in memory.
-type run struct {
-	from, through int64 // in the file
-	base          int64 // of the positions
-	left          int   // ids that are not yet in block
+// A written run is a sorted chunk in the file.
+type written struct {
+	marks   []mark // the first is the begin
+	through int64
+	base    int64 // of the positions
+	ids     int
+}
 
-	in     *bufio.Reader
-	id     uint64 // the last one that was read
-	at     int64
-	ids    []uint64 // decoded, with their places
-	places []int64
-
-	idBlock    []uint64
-	placeBlock []int64
+// A mark is a place in a run from which it can be read.
+type mark struct {
+	offset int64
+	done   int // ids before it
+	id     uint64
+	at     int64 // that of the id before it
 }
 
 func (s *spill) failed() error {
@@ -198,16 +209,17 @@ func (s *spill) failed() error {
 
 // write appends a sorted chunk: the differences of the ids, and those of the positions, which are mostly one.
 func (s *spill) write(c *chunk) {
-	if s.failed() != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
 		return
 	}
 	if err := s.append(c); err != nil {
-		s.mu.Lock()
 		s.err = fmt.Errorf("temporary file for sorted ids: %w", err)
-		s.mu.Unlock()
 	}
 }
 
+// append is called with mu held.
 func (s *spill) append(c *chunk) (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp(s.dir, "firn-verify-*"); err != nil {
@@ -215,10 +227,13 @@ func (s *spill) append(c *chunk) (err error) {
 		}
 	}
 	out := bufio.NewWriterSize(s.file, 1<<20)
-	r := run{from: s.end, base: c.base, left: len(c.ids)}
+	r := written{base: c.base, ids: len(c.ids)}
 	id, at := uint64(0), int64(-1)
 	buf := make([]byte, 0, 2*binary.MaxVarintLen64)
 	for i, n := range c.ids {
+		if i%s.every == 0 {
+			r.marks = append(r.marks, mark{s.end, i, id, at})
+		}
 		buf = binary.AppendUvarint(buf[:0], n-id)
 		buf = binary.AppendVarint(buf, int64(c.at[i])-at-1)
 		id, at = n, int64(c.at[i])
@@ -244,37 +259,71 @@ func (s *spill) close() error {
 	return err
 }
 
-// mergeMemory is what the buffers of a merge take together.
+// mergeMemory is what the buffers of all merges take together.
 const mergeMemory = 64 << 20
 
 // blockIDs is how many ids of a run are decoded at once.
 const blockIDs = 256
 
-// merge reads all runs and the chunk in the order of the ids.
-func (s *spill) merge(ctx context.Context, rest *chunk, do func(id firn.ID, before, again int64)) error {
+// A span is the ids from low on, below high.
+type span struct{ low, high uint64 }
+
+// merge reads all runs and the chunk, each part of the ids in their order.
+func (s *spill) merge(ctx context.Context, rest *chunk, do []func(id firn.ID, before, again int64)) error {
 	if s.err != nil {
 		return s.err
 	}
-	var runs []*run
-	buffer := min(max(mergeMemory/(len(s.runs)+1), 4<<10), 1<<20)
-	for i := range s.runs {
-		r := &s.runs[i]
-		r.in = bufio.NewReaderSize(io.NewSectionReader(s.file, r.from, r.through-r.from), buffer)
-		r.idBlock, r.placeBlock, r.at = make([]uint64, blockIDs), make([]int64, blockIDs), -1
-		runs = append(runs, r)
+	errs := make([]error, len(do))
+	var parts sync.WaitGroup
+	for i, part := range s.spans(rest, len(do)) {
+		parts.Go(func() { errs[i] = s.mergePart(ctx, rest, part, len(do), do[i]) })
 	}
-	if len(rest.ids) > 0 {
-		last := &run{ids: rest.ids, places: make([]int64, len(rest.ids))}
-		for i, at := range rest.at {
-			last.places[i] = rest.base + int64(at)
+	parts.Wait()
+	return errors.Join(errs...)
+}
+
+// spans divides the ids into n spans with about as many ids each.
+func (s *spill) spans(rest *chunk, n int) []span {
+	var some []uint64
+	for _, r := range s.runs {
+		for _, m := range r.marks {
+			some = append(some, m.id)
 		}
-		runs = append(runs, last)
 	}
+	for i := 0; i < len(rest.ids); i += s.every {
+		some = append(some, rest.ids[i])
+	}
+	slices.Sort(some)
+	spans := make([]span, n)
+	for i := range spans {
+		spans[i].high = ^uint64(0) // no id is as high
+		if i > 0 && len(some) > 0 {
+			spans[i].low = some[len(some)*i/n]
+			spans[i-1].high = spans[i].low
+		}
+	}
+	return spans
+}
+
+// mergePart reads a part of all runs and of the chunk in the order of the ids.
+func (s *spill) mergePart(ctx context.Context, rest *chunk, part span, parts int, do func(id firn.ID, before, again int64)) error {
+	var runs []*run
+	buffer := min(max(mergeMemory/parts/(len(s.runs)+1), 4<<10), 1<<20)
+	for i := range s.runs {
+		runs = append(runs, s.runs[i].read(s.file, part, buffer))
+	}
+	runs = append(runs, rest.part(part))
+	live := runs[:0]
 	for _, r := range runs {
-		if _, err := r.more(); err != nil {
+		more, err := r.more()
+		if err != nil {
 			return fmt.Errorf("temporary file for sorted ids: %w", err)
 		}
+		if more {
+			live = append(live, r)
+		}
 	}
+	runs = live
 	for i := len(runs)/2 - 1; i >= 0; i-- {
 		sink(runs, i)
 	}
@@ -310,32 +359,74 @@ func (s *spill) merge(ctx context.Context, rest *chunk, do func(id firn.ID, befo
 	return nil
 }
 
+// A run is the part of a sorted chunk that is being merged: of one in the file, or in memory.
+type run struct {
+	span
+	base int64 // of the positions
+	left int   // ids that are not yet in block
+
+	in     *bufio.Reader
+	id     uint64 // the last one that was read
+	at     int64
+	ids    []uint64 // decoded, with their places
+	places []int64
+
+	idBlock    []uint64
+	placeBlock []int64
+}
+
+// read returns a part of a run, which begins at the last mark before it.
+func (w *written) read(file io.ReaderAt, part span, buffer int) *run {
+	i, _ := slices.BinarySearchFunc(w.marks, part.low, func(m mark, low uint64) int { return cmp.Compare(m.id, low) })
+	m := w.marks[max(i-1, 0)]
+	return &run{
+		span: part, base: w.base, left: w.ids - m.done, id: m.id, at: m.at,
+		in:      bufio.NewReaderSize(io.NewSectionReader(file, m.offset, w.through-m.offset), buffer),
+		idBlock: make([]uint64, blockIDs), placeBlock: make([]int64, blockIDs),
+	}
+}
+
+// part returns a part of a sorted chunk.
+func (c *chunk) part(of span) *run {
+	from, _ := slices.BinarySearch(c.ids, of.low)
+	through, _ := slices.BinarySearch(c.ids, of.high)
+	r := &run{ids: c.ids[from:through], places: make([]int64, through-from)}
+	for i, at := range c.at[from:through] {
+		r.places[i] = c.base + int64(at)
+	}
+	return r
+}
+
 // more fills an empty block, and reports whether the run has an id.
 func (r *run) more() (bool, error) {
-	if len(r.ids) > 0 {
-		return true, nil
-	}
-	if r.left == 0 {
-		return false, nil
-	}
-	n := min(r.left, blockIDs)
-	r.left -= n
-	ids, places := r.idBlock[:n], r.placeBlock[:n]
-	for i := range n {
-		step, err := binary.ReadUvarint(r.in)
-		if err != nil {
-			return false, err
+	for len(r.ids) == 0 && r.left > 0 {
+		n := min(r.left, blockIDs)
+		r.left -= n
+		ids, places := r.idBlock[:n], r.placeBlock[:n]
+		for i := range n {
+			step, err := binary.ReadUvarint(r.in)
+			if err != nil {
+				return false, err
+			}
+			move, err := binary.ReadVarint(r.in)
+			if err != nil {
+				return false, err
+			}
+			r.id += step
+			r.at += move + 1
+			ids[i], places[i] = r.id, r.base+r.at
 		}
-		move, err := binary.ReadVarint(r.in)
-		if err != nil {
-			return false, err
+		from, through := 0, n
+		if ids[0] < r.low {
+			from, _ = slices.BinarySearch(ids, r.low)
 		}
-		r.id += step
-		r.at += move + 1
-		ids[i], places[i] = r.id, r.base+r.at
+		if ids[n-1] >= r.high {
+			through, _ = slices.BinarySearch(ids, r.high)
+			r.left = 0
+		}
+		r.ids, r.places = ids[from:through], places[from:through]
 	}
-	r.ids, r.places = ids, places
-	return true, nil
+	return len(r.ids) > 0, nil
 }
 
 // precedes orders runs by their first id, equal ones by its position.
