@@ -50,7 +50,7 @@ build: ## build the binary as bin/firn
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -tags grpcnotrace -o bin/firn ./cmd/firn
 
 .PHONY: release-dry
-release-dry: ## build all files of a release into bin/release, and try them (TARGETS=linux/amd64 for one platform)
+release-dry: ## build all files of a release into bin/release and the image, and try them (TARGETS=linux/amd64 for one platform)
 	scripts/release-dry $(TARGETS)
 
 .PHONY: fmt
