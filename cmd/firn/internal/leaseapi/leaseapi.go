@@ -27,8 +27,6 @@ const (
 	first = 10 * time.Second
 	// claimLimit bounds a claim, which may have to wait for holders that the store may have forgotten.
 	claimLimit = 30 * time.Second
-	// callLimit bounds all other requests. Each call of the store has a bound of its own.
-	callLimit = 10 * time.Second
 	// fullRetry is when to ask again for a worker of a pool that has none.
 	fullRetry = 5 * time.Second
 
@@ -165,8 +163,6 @@ func (a *API) renew(ctx context.Context, from issuing.Lender, handle string, end
 		return answer, failure.BadRequest("bad_request", "the request has no end at which a lease of this layout ends: send it as it was answered last, over HTTP as ?end= and nothing else")
 	}
 	known := firn.Tick(end>>loan.Layout().Config().SequenceBits) - 1
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
 	var through firn.Tick
 	switch due := loan.Due(known); {
 	case due && held:
