@@ -27,7 +27,7 @@ const longest = 30 * time.Second
 
 // A tab is a page of the browser.
 type tab struct {
-	t    *testing.T
+	t    testing.TB
 	ctx  context.Context
 	url  string
 	mu   sync.Mutex
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 }
 
 // open opens a page that shows nothing yet.
-func open(t *testing.T, url string) *tab {
+func open(t testing.TB, url string) *tab {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	switch {
@@ -204,7 +204,7 @@ func quote(text string) string {
 }
 
 // serve serves a configuration, "" for none, at an address, "" for any, until stop or the end of the test.
-func serve(t *testing.T, st store.Store, addr, config string) (url string, stop func()) {
+func serve(t testing.TB, st store.Store, addr, config string) (url string, stop func()) {
 	t.Helper()
 	var cfg settings.Config
 	if config != "" {

@@ -27,7 +27,7 @@ const kinds = `namespaces:
 `
 
 // ask returns the JSON of an answer.
-func ask(t *testing.T, url string) map[string]any {
+func ask(t testing.TB, url string) map[string]any {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestThePoolShowsItsSlots(t *testing.T) {
 }
 
 // holder takes a worker of the pool default until the end of the test.
-func holder(t *testing.T, in store.Store, host string) (worker string) {
+func holder(t testing.TB, in store.Store, host string) (worker string) {
 	t.Helper()
 	l, err := lease.Open(t.Context(), lease.Config{Store: in, Host: host})
 	if err != nil {

@@ -139,14 +139,17 @@ const latelySeconds = 3600
 
 // latest returns who joined and left lately, as the slots tell: each has its latest holder only.
 function latest(pool) {
-  const all = []
-  for (const slot of pool.slots) {
-    all.push({ slot, what: 'joined', at: slot.since })
-    if (slot.state === 'returned' || slot.state === 'released') all.push({ slot, what: slot.state, at: slot.seen })
-    if (slot.state === 'expired') all.push({ slot, what: 'expired', at: slot.until })
+  const all = [], now = Date.parse(pool.clock)
+  const add = (slot, what, time) => {
+    const at = Date.parse(time)
+    if (now - at < latelySeconds * 1000) all.push({ slot, what, at })
   }
-  const now = Date.parse(pool.clock)
-  return all.filter(({ at }) => at && now - Date.parse(at) < latelySeconds * 1000).sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, 12)
+  for (const slot of pool.slots) {
+    add(slot, 'joined', slot.since)
+    if (slot.state === 'returned' || slot.state === 'released') add(slot, slot.state, slot.seen)
+    if (slot.state === 'expired') add(slot, 'expired', slot.until)
+  }
+  return all.sort((a, b) => b.at - a.at).slice(0, 12)
 }
 
 const Lately = ({ pool }) => {

@@ -204,7 +204,12 @@ export function t(key, ...args) {
 }
 export const has = (key) => Object.hasOwn(texts, key)
 
-export const number = (n, digits = 0) => new Intl.NumberFormat(language(), { maximumFractionDigits: digits }).format(n)
+const formats = new Map() // one takes longer to make than thousands of numbers
+export function number(n, digits = 0) {
+  const key = language() + digits
+  if (!formats.has(key)) formats.set(key, new Intl.NumberFormat(language(), { maximumFractionDigits: digits }))
+  return formats.get(key).format(n)
+}
 export const compact = (n) => new Intl.NumberFormat(language(), { notation: 'compact', maximumFractionDigits: 1 }).format(n)
 export const time = (text) => {
   const at = new Date(text)
