@@ -12,7 +12,7 @@ instead of an id while it has none: a call waits for half a second at most. It e
 --signals: at SIGUSR1, if it is in a call, its handler forks, and the child prints what the call returns and ends; at SIGUSR2 its
 handler makes an id, and prints it if there is one; after the line "busy" it makes its ids every 20 milliseconds.
 
-Each check starts the command anew, eight at the same time. What may have failed because the machine was busy is tried again, alone.
+Each check starts the command again. Eight run at a time. A check that may have failed because the machine was busy is repeated alone.
 """
 import concurrent.futures, http.server, itertools, json, signal, socket, subprocess, sys, threading, time, traceback, urllib.parse
 
@@ -70,7 +70,7 @@ class Server:
     def renewals(self):
         return [r for r in list(self.requests) if r[2]]
 
-    def told(self, clock):
+    def advance(self, clock):
         """A clock that is ahead allows ids ahead of the present."""
         self.ahead = max(self.ahead, (clock >> self.layout.bits) - self.tick())
         return str(clock)
@@ -129,7 +129,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         worker = n % (1 << layout.workers)
         first = now + (3 if layout.unit < 0.1 else 0) << layout.bits | 5
         end = now + layout.ticks(max(s.first, 2 * layout.unit)) << layout.bits | 3
-        answer = {"lease": "L%d.%d" % (n, first), "pool": POOL, "clock": s.told(now << layout.bits), "first": str(first), "end": str(end), "look_ms": int(LOOK * 1000),
+        answer = {"lease": "L%d.%d" % (n, first), "pool": POOL, "clock": s.advance(now << layout.bits), "first": str(first), "end": str(end), "look_ms": int(LOOK * 1000),
                   "worker": worker, "layout": "a layout", "unit_ns": str(int(layout.unit * 10**9)), "sequence_bits": layout.bits, "time_shift": layout.time_shift,
                   "sequence_shift": layout.shift, "base": str(worker << layout.worker_shift)}
         answer, good = change(answer) if change else (answer, True)
@@ -149,7 +149,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         answer, good = change(answer) if change else (answer, True)
         if good:
             g["known"] = max(g["known"], int(answer["end"]))
-            s.told(int(answer["clock"]))
+            s.advance(int(answer["clock"]))
         return 200, answer
 
     def misbehave(self, mode):
@@ -343,7 +343,7 @@ def failover(seconds, *modes, connects=True):
 
 
 def full(s):
-    """The first server lets nobody connect: its queue of connections is full."""
+    """The first server accepts no connection: its queue of connections is full."""
     s.queue = [socket.socket() for _ in range(5)]
     s.queue[0].bind(("127.0.0.1", 0))
     s.queue[0].listen(0)
@@ -546,7 +546,7 @@ CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45
     ("the store is away", {}, outage(DOWN)), ("servers are silent", {}, outage("silent")), ("and answer before the end", {"window": 40.0, "first": 40.0}, silence), ("an unknown pool", {}, outage((404, "unknown_pool"))), ("an end within a second", {"layout": SECONDS, "window": 3.0}, outage(DOWN)),
     ("renewals that fail", {"servers": 8, "window": 20.0, "first": 20.0}, survived(RENEWALS)), ("and the lease ends", {"servers": 8}, outage(*RENEWALS)),
     ("grants that fail", {"servers": 8}, refused), ("another server grants", {"servers": len(FAILURES) + 2}, failover(10, *FAILURES, (410, "lease_lost"))),
-    ("a server to which nobody can connect", {}, failover(20, connects=False))] + [
+    ("a server that accepts no connection", {}, failover(20, connects=False))] + [
     ("one of two servers: " + mode, {"servers": 2, "window": 7.0, "first": 7.0}, away(mode)) for mode in ("silent", "trickled answer", "trickled header", "closed")] + [
     ("the lease is lost", {"window": 10.0, "first": 10.0}, lost), ("each lease is lost", {}, lost_first), ("no lease after one that is lost", {"window": 20.0, "first": 20.0}, lost_for_good),
     ("a clock an hour ahead, once", {"window": 20.0}, clock(HOUR, 2)), ("a clock an hour behind, once", {"window": 20.0}, clock(-HOUR, 2)),
