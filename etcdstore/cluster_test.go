@@ -59,7 +59,7 @@ func TestANameOfTwoClustersIsNotOneStore(t *testing.T) {
 	if _, err := s.CompareAndSwap(ctx, "k", 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	found, err := s.Examine(ctx)
+	found, err := s.Traits().Examine(ctx)
 	if err != nil || found[0].Verdict != store.Bad || !strings.Contains(found[0].Says, "lead to 2 clusters") {
 		t.Errorf("%v, %v", found, err)
 	}
@@ -78,7 +78,7 @@ func TestExamineFindsTwoClustersWithOneID(t *testing.T) {
 	for url, want := range map[string]store.Verdict{
 		"etcd://" + addrs[0]: store.Doubtful, "etcd://" + balancer.Addr(): store.Bad, "etcd://" + strings.Join(addrs, ","): store.Bad,
 	} {
-		found, err := open(t, url).Examine(t.Context())
+		found, err := open(t, url).Traits().Examine(t.Context())
 		if err != nil || found[0].Verdict != want {
 			t.Errorf("%s: %v, %v", url, found, err)
 		}

@@ -20,8 +20,8 @@ import (
 // probes is how many connections are asked for their cluster: a name may lead to several clusters.
 const probes = 8
 
-// Examine implements [store.Examined]: voters, clusters behind a name, alarms, bad versions.
-func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+// examine looks at voters, clusters behind a name, alarms, bad versions.
+func (s *Store) examine(ctx context.Context) ([]store.Finding, error) {
 	members, err := backend.Do(ctx, s.calls, "examine", s.prefix, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
 		return s.client.MemberList(ctx)
 	})
@@ -92,7 +92,7 @@ func Diagnose(ctx context.Context, text string) ([]store.Finding, error) {
 		return nil, fmt.Errorf("etcdstore: %w: %w", store.ErrUnavailable, err)
 	}
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify)}
-	found, err := s.Examine(ctx)
+	found, err := s.examine(ctx)
 	return found, errors.Join(err, s.Close())
 }
 

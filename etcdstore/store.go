@@ -29,7 +29,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Store is a [store.Store] in an etcd, and [store.Examined]. Make one with [Open] or [New].
+// Store is a [store.Store] in an etcd. Make one with [Open] or [New].
 type Store struct {
 	client  *clientv3.Client
 	prefix  string
@@ -57,6 +57,9 @@ func (s *Store) parse(key, value []byte) (store.Entry, error) {
 	e.Key = strings.TrimPrefix(e.Key, s.prefix)
 	return e, err
 }
+
+// Traits implements [store.Store].
+func (s *Store) Traits() store.Traits { return store.Traits{Examine: s.examine} }
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {

@@ -196,7 +196,7 @@ func TestAServerWithoutSpaceRefuses(t *testing.T) {
 		_, err = s.CompareAndSwap(ctx, fmt.Sprint("k", i), 0, make([]byte, store.MaxValueBytes))
 	}
 	expect(t, "a full server", err, store.ErrUnavailable, "quota")
-	findings, err := s.Examine(context.Background())
+	findings, err := s.Traits().Examine(context.Background())
 	if err != nil || len(findings) != 2 || findings[1].Verdict != store.Bad || !strings.Contains(findings[1].Says, "NOSPACE") {
 		t.Errorf("%v, %v", findings, err)
 	}
@@ -204,7 +204,7 @@ func TestAServerWithoutSpaceRefuses(t *testing.T) {
 
 func TestExamineReportsASingleMember(t *testing.T) {
 	t.Parallel()
-	findings, err := open(t, "etcd://"+servers.Etcd(t).Addr()).Examine(context.Background())
+	findings, err := open(t, "etcd://"+servers.Etcd(t).Addr()).Traits().Examine(context.Background())
 	if err != nil || len(findings) != 2 || findings[0].Verdict != store.Doubtful || findings[1].Verdict != store.Good ||
 		!strings.Contains(findings[0].String(), "1 of 1 members answer") {
 		t.Errorf("%v, %v", findings, err)

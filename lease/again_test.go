@@ -16,6 +16,8 @@ type hooked struct {
 	beforeWrite, afterWrite, afterRead func()
 }
 
+func (*hooked) Traits() store.Traits { return store.Traits{} }
+
 func (h *hooked) Get(ctx context.Context, key string) (store.Entry, error) {
 	entry, err := h.Store.Get(ctx, key)
 	h.once(key, &h.afterRead)

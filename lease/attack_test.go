@@ -131,6 +131,8 @@ type hangingClock struct {
 	hangs *atomic.Bool
 }
 
+func (h hangingClock) Traits() store.Traits { return store.Traits{Clock: h} }
+
 func (h hangingClock) Now(ctx context.Context) (time.Time, error) {
 	if h.hangs.Swap(false) {
 		<-ctx.Done()
@@ -255,6 +257,8 @@ type late struct {
 	do func()
 }
 
+func (*late) Traits() store.Traits { return store.Traits{} }
+
 func (l *late) Get(ctx context.Context, key string) (store.Entry, error) {
 	e, err := l.Store.Get(ctx, key)
 	if strings.HasSuffix(key, "/pool") && l.do != nil {
@@ -327,6 +331,8 @@ type asking struct {
 	remote
 	before func()
 }
+
+func (a asking) Traits() store.Traits { return store.Traits{Clock: a} }
 
 func (a asking) Now(ctx context.Context) (time.Time, error) { a.before(); return a.remote.Now(ctx) }
 

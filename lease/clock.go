@@ -40,8 +40,8 @@ const maxClockTries = 3
 // checkClock compares the wall clock with the store's, if it has one. The store may have read its clock
 // at any moment of the round trip, so half of that counts as uncertainty.
 func (s *Slots) checkClock(ctx context.Context) (reading, error) {
-	clock, ok := s.cfg.Store.(store.Clock)
-	if !ok {
+	clock := s.cfg.Store.Traits().Clock
+	if clock == nil {
 		return s.check(s.read()), nil
 	}
 	for try := 1; ; try++ {

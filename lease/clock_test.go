@@ -17,6 +17,8 @@ type counted struct {
 	calls *int
 }
 
+func (c counted) Traits() store.Traits { return store.Traits{Clock: c} }
+
 func (c counted) Now(ctx context.Context) (time.Time, error) {
 	*c.calls++
 	return c.slowClock.Now(ctx)
@@ -134,6 +136,18 @@ func TestATimeOutsideALayoutCountsAsItsEdge(t *testing.T) {
 	} {
 		if got := tickOf(l, c.at); got != c.want {
 			t.Errorf("%v: %d, want %d", c.at, got, c.want)
+		}
+	}
+}
+
+// A program may wrap its store, to trace or count calls. The clock is compared as before.
+func TestAWrappedStoreKeepsItsClock(t *testing.T) {
+	type traced struct{ store.Store }
+	w := newWorld(t)
+	there := remote{w.store, func() time.Time { return w.time.Wall().Add(-24 * time.Hour) }, nil}
+	for name, s := range map[string]store.Store{"plain": there, "wrapped": traced{there}} {
+		if _, err := w.try(func(c *Config) { c.Store = s }); !errors.Is(err, ErrClock) {
+			t.Errorf("%s, a day behind: %v", name, err)
 		}
 	}
 }

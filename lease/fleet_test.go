@@ -46,6 +46,8 @@ type wire struct {
 	cut     atomic.Bool // the process has crashed: it sends nothing more
 }
 
+func (w *wire) Traits() store.Traits { return store.Traits{Clock: w} }
+
 var errCut = fmt.Errorf("%w: the process has crashed", store.ErrUnavailable)
 
 func exchange[T any](ctx context.Context, w *wire, call func() (T, int, error)) (value T, err error) {

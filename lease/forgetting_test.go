@@ -196,6 +196,8 @@ type calledOff struct {
 	cancel func()
 }
 
+func (*calledOff) Traits() store.Traits { return store.Traits{} }
+
 func (c *calledOff) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	e, err := c.Store.CompareAndSwap(ctx, key, old, value)
 	if c.cancel != nil && strings.Contains(key, "/slot/") {

@@ -273,6 +273,8 @@ type deafTo struct {
 	key string
 }
 
+func (*deafTo) Traits() store.Traits { return store.Traits{} }
+
 func (h *deafTo) Get(ctx context.Context, key string) (store.Entry, error) {
 	if key == h.key {
 		<-ctx.Done()
@@ -432,6 +434,8 @@ type timed struct {
 	now func() time.Time
 }
 
+func (s timed) Traits() store.Traits { return store.Traits{Clock: s} }
+
 func (s timed) Now(context.Context) (time.Time, error) { return s.now(), s.call("clock", "") }
 
 // sleeper has something happen at the end of each sleep.
@@ -480,6 +484,8 @@ type hasty struct {
 	remote
 	t *testing.T
 }
+
+func (h hasty) Traits() store.Traits { return store.Traits{Clock: h} }
 
 func (h hasty) see(ctx context.Context, what string) {
 	h.t.Helper()

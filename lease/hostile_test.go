@@ -199,6 +199,8 @@ func TestAHolderOfASlowStoreHoldsNewcomersOff(t *testing.T) {
 // impatient returns when its caller's timeout has passed.
 type impatient struct{ store.Store }
 
+func (impatient) Traits() store.Traits { return store.Traits{} }
+
 func (i impatient) Get(ctx context.Context, key string) (store.Entry, error) {
 	e, err := i.Store.Get(ctx, key)
 	if ctx.Err() != nil {
@@ -290,6 +292,8 @@ type muted struct {
 	then func()
 	off  atomic.Bool
 }
+
+func (*muted) Traits() store.Traits { return store.Traits{} }
 
 func (m *muted) Get(ctx context.Context, key string) (store.Entry, error) {
 	if m.off.Load() {

@@ -29,7 +29,7 @@ func (s *Slots) join(ctx context.Context, of part, wrote *store.Revision) (Pool,
 	if err != nil {
 		return Pool{}, reading{}, err
 	}
-	if _, clocked := s.cfg.Store.(store.Clock); !clocked {
+	if s.cfg.Store.Traits().Clock == nil {
 		if there, ok := clockOfOthers(pool); ok && there.Sub(here.wall) > s.cfg.Tolerance {
 			return Pool{}, reading{}, &ClockError{Here: here.wall, There: there, Whose: "that of most holders in pool " + s.cfg.Pool, Tolerance: s.cfg.Tolerance}
 		}

@@ -22,6 +22,8 @@ type scripted struct {
 	life func() string
 }
 
+func (*scripted) Traits() store.Traits { return store.Traits{} }
+
 func (s *scripted) Get(ctx context.Context, key string) (store.Entry, error) {
 	if err := s.call("get", key); err != nil {
 		return store.Entry{}, err
@@ -49,6 +51,8 @@ func (s *scripted) CompareAndSwap(ctx context.Context, key string, old store.Rev
 
 // clocked is such a store with a clock.
 type clocked struct{ *scripted }
+
+func (c clocked) Traits() store.Traits { return store.Traits{Clock: c} }
 
 func (c clocked) Now(context.Context) (time.Time, error) {
 	if err := c.call("clock", ""); err != nil {

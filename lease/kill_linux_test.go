@@ -65,8 +65,6 @@ func (s reportingStore) CompareAndSwap(ctx context.Context, key string, old stor
 	return e, err
 }
 
-func (reportingStore) Embedded() bool { return true }
-
 // round joins a pool in a folder, renews, and releases, and reports each step.
 func round(dir string, hour time.Duration, out io.Writer) error {
 	ctx := context.Background()

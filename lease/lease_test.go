@@ -530,6 +530,8 @@ type clockStore struct {
 	now func() time.Time
 }
 
+func (c *clockStore) Traits() store.Traits { return store.Traits{Clock: c, Embedded: true} }
+
 func (c *clockStore) Now(context.Context) (time.Time, error) { return c.now(), nil }
 
 func TestWithoutAStoreClockTheOtherHoldersClocksCount(t *testing.T) {
@@ -842,6 +844,8 @@ type wiping struct {
 	at   string
 	wipe func()
 }
+
+func (*wiping) Traits() store.Traits { return store.Traits{} }
 
 func (w *wiping) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	if strings.HasPrefix(key, w.at) && w.wipe != nil {

@@ -238,6 +238,8 @@ type hanging struct {
 	calls int
 }
 
+func (*hanging) Traits() store.Traits { return store.Traits{} }
+
 func (h *hanging) Get(ctx context.Context, key string) (store.Entry, error) {
 	if h.calls++; h.hangs {
 		<-ctx.Done()
@@ -266,6 +268,8 @@ type slowClock struct {
 	leg time.Duration
 	on  *machine
 }
+
+func (s slowClock) Traits() store.Traits { return store.Traits{Clock: s} }
 
 func (s slowClock) Now(ctx context.Context) (time.Time, error) {
 	now, err := s.remote.Now(ctx)

@@ -14,6 +14,8 @@ type remote struct {
 	life  *string // nil: it has no life
 }
 
+func (r remote) Traits() store.Traits { return store.Traits{Clock: r} }
+
 func (r remote) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	e, err := r.Store.CompareAndSwap(ctx, key, old, value)
 	if err == nil && r.life != nil {

@@ -58,6 +58,7 @@ func NewSlots(cfg Config) (*Slots, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.rules.trusting = cfg.Store.Traits().Embedded
 	return s, nil
 }
 
@@ -75,13 +76,11 @@ func newSlots(cfg Config) (*Slots, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	embedded, ok := cfg.Store.(store.Embedded)
 	s := &Slots{
 		cfg: cfg,
 		rules: rules{
 			layout: cfg.Generator.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
-			grace:    cfg.Look + time.Duration(graceCalls*float64(patience(cfg.Look))),
-			trusting: ok && embedded.Embedded(),
+			grace: cfg.Look + time.Duration(graceCalls*float64(patience(cfg.Look))),
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
 	}
@@ -109,7 +108,7 @@ func (cfg *Config) check() error {
 	if cfg.Pinned == nil && len(cfg.Spares) > 0 {
 		errs = append(errs, config.In("Spares", firn.NewSyntaxError("list of spares", fmt.Sprint(cfg.Spares), "spares are for a fixed worker: name that too")))
 	}
-	if _, ok := cfg.Store.(store.Clock); cfg.Strict > 0 && cfg.Store != nil && !ok {
+	if cfg.Strict > 0 && cfg.Store != nil && cfg.Store.Traits().Clock == nil {
 		errs = append(errs, firn.NewSyntaxError("strict wait", cfg.Strict.String(),
 			"a strict pool needs a store with a clock to compare with: Redis, MySQL or PostgreSQL"))
 	}

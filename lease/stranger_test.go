@@ -125,6 +125,8 @@ type timeless struct {
 	life *string
 }
 
+func (timeless) Traits() store.Traits { return store.Traits{} }
+
 func (s timeless) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	e, err := s.Store.CompareAndSwap(ctx, key, old, value)
 	e.Life = *s.life

@@ -115,12 +115,16 @@ func TestTheStoresClockDecidesWhenAPeriodBegins(t *testing.T) {
 	}
 }
 
+// A clocked store has a clock.
+type clocked struct {
+	store.Store
+	clock store.Clock
+}
+
+func (c clocked) Traits() store.Traits { return store.Traits{Clock: c.clock} }
+
 func TestTheClockOfTheCountersStoreIsTheDefault(t *testing.T) {
 	c := newClock("2026-11-20T23:30:00Z")
-	type clocked struct {
-		store.Store
-		store.Clock
-	}
 	all, err := sequence.New(sequence.Config{Store: clocked{newStore(), ahead{c}}})
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func use(t *testing.T, url string) ([]store.Finding, error) {
 			return nil, err
 		}
 	}
-	return s.Examine(ctx)
+	return s.Traits().Examine(ctx)
 }
 
 // denials returns what the server has denied, and forgets it.

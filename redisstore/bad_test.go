@@ -225,7 +225,7 @@ func TestExamine(t *testing.T) {
 		{"one without CONFIG", []string{"--rename-command", "CONFIG", ""}, map[string]store.Verdict{"persistence": store.Doubtful, "eviction": store.Good}, "power loses the last moments is unknown"},
 	} {
 		s := open(t, "redis://"+servers.Redis(t, test.args...).Addr())
-		findings, err := s.Examine(ctx)
+		findings, err := s.Traits().Examine(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +288,7 @@ func TestExamineFindsWhatAnOperatorDidToARunningServer(t *testing.T) {
 			t.Fatalf("%v: %v", command, err)
 		}
 	}
-	findings, err := s.Examine(ctx)
+	findings, err := s.Traits().Examine(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Examine implements [store.Examined]: persistence, eviction, replicas.
-func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+// examine looks at persistence, eviction, replicas.
+func (s *Store) examine(ctx context.Context) ([]store.Finding, error) {
 	return backend.Do(ctx, s.calls, "examine", s.cfg.Key, func(ctx context.Context) ([]store.Finding, error) {
 		node, info, err := s.info(ctx)
 		if err != nil {

@@ -615,7 +615,7 @@ func TestTheRecordCannotBeReadAsAKey(t *testing.T) {
 	}
 	_, err = write(s, "k")
 	expect(t, "a malformed record", err, store.ErrRefused, "many", "remove the member")
-	_, err = s.Examine(ctx)
+	_, err = s.Traits().Examine(ctx)
 	expect(t, "a malformed record, examined", err, store.ErrRefused, "many", "remove the member")
 }
 

@@ -46,7 +46,7 @@ type Config struct {
 	ConfirmTimeout time.Duration
 }
 
-// Store is a [store.Store] in a Redis, and also a [store.Clock] and [store.Examined]. Make one with
+// Store is a [store.Store] in a Redis. Make one with
 // [Open] or [New].
 type Store struct {
 	client    redis.UniversalClient // one of the next two
@@ -237,6 +237,9 @@ func (s *Store) members(ctx context.Context, by *redis.ZRangeBy) ([]string, erro
 func discard(ctx context.Context, conn *redis.Conn) {
 	conn.Eval(ctx, `return redis.error_reply('READONLY this connection')`, nil) // another error closes it too, or it is harmless
 }
+
+// Traits implements [store.Store].
+func (s *Store) Traits() store.Traits { return store.Traits{Clock: s, Examine: s.examine} }
 
 // Now implements [store.Clock].
 func (s *Store) Now(ctx context.Context) (time.Time, error) {

@@ -116,7 +116,7 @@ func recorded(t testing.TB, addr string) []string {
 
 func verdict(t testing.TB, s *redisstore.Store) store.Finding {
 	t.Helper()
-	findings, err := s.Examine(context.Background())
+	findings, err := s.Traits().Examine(context.Background())
 	if err != nil || len(findings) != 3 || findings[2].Subject != "replicas" {
 		t.Fatalf("%v, %v", findings, err)
 	}

@@ -83,10 +83,7 @@ func (s *Namespace) use() *register.Use {
 func (s *Namespace) Timeout() time.Duration { return s.all.cfg.Timeout }
 
 // Clock returns the clock of the sequence's store; nil if it has none.
-func (s *Namespace) Clock() store.Clock {
-	clock, _ := s.all.cfg.Store.(store.Clock)
-	return clock
-}
+func (s *Namespace) Clock() store.Clock { return s.all.cfg.Store.Traits().Clock }
 
 // Next returns the next id: greater than every id that any caller had received
 // when Next was called. It waits for the addition in progress and then for its own.

@@ -1,14 +1,6 @@
 package store
 
-import "context"
-
-// An Examined store can report whether its server is configured to keep everything it acknowledged.
-// Examine only reads; its error means that the server could not be asked at all.
-type Examined interface {
-	Examine(ctx context.Context) ([]Finding, error)
-}
-
-// A Finding is the result of one check of an examination.
+// A Finding is the result of one check of an examination, see [Traits].
 type Finding struct {
 	Subject string // a word or two: "persistence", "eviction"
 	Verdict Verdict

@@ -71,22 +71,36 @@ type Store interface {
 	// not conclude from one entry what another one is; a CompareAndSwap over its revision finds out.
 	List(ctx context.Context, prefix string) ([]Entry, error)
 
+	// Traits returns what holds of this store and not of every one. It makes no call, and its answer never
+	// changes. It belongs to Store, as no optional interface would: a wrapper that embeds a Store would hide
+	// that interface, and a lease over the wrapper would compare its clock with nothing.
+	Traits() Traits
+
 	// Close releases the store's resources. Calls in flight end soon: with their answer, or as when the
 	// connection is lost, with [ErrUnavailable]. Later calls, except Close, fail with [ErrUnavailable].
 	Close() error
 }
 
-// A Clock is a store with its own clock, to which all its clients can compare theirs.
-type Clock interface {
-	Now(ctx context.Context) (time.Time, error)
+// Traits are what holds of a store and not of every one. The zero value is a server without a clock that
+// cannot be examined.
+type Traits struct {
+	// Clock is the store's own clock, to which all its clients can compare theirs. Nil: it has none.
+	Clock Clock
+
+	// Embedded says that processes of this host only use the store, and that it ends with the host or keeps
+	// what it acknowledged there. A pool newly created in it then has no holders from an earlier life, so
+	// its first newcomers do not wait. It is for files and memory, never for a server: that may have been
+	// wiped under its clients. It does not replace Life: a file may be replaced by an older copy.
+	Embedded bool
+
+	// Examine reports whether the server is configured to keep everything it acknowledged. It only reads;
+	// its error means that the server could not be asked at all. Nil: there is nothing to examine.
+	Examine func(ctx context.Context) ([]Finding, error)
 }
 
-// An Embedded store is used by processes of this host only and ends with it, or keeps what it
-// acknowledged there. A pool newly created in it then has no holders from an earlier life, so its first
-// newcomers do not wait. Implement it for files and memory, never for a server: that may have been
-// wiped under its clients. Embedded does not replace Life: a file may be replaced by an older copy.
-type Embedded interface {
-	Embedded() bool
+// A Clock is the clock of a store.
+type Clock interface {
+	Now(ctx context.Context) (time.Time, error)
 }
 
 // Bounds of keys and values, the same for all backends.

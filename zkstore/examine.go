@@ -18,9 +18,9 @@ import (
 // askTimeout bounds connecting to a server, and its answer.
 const askTimeout = 2 * time.Second
 
-// Examine implements [store.Examined]: it asks each server in the URL for its mode and version, by the
+// examine asks each server in the URL for its mode and version, by the
 // command srvr, which servers answer by default, and when Firn's znodes were created there.
-func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+func (s *Store) examine(ctx context.Context) ([]store.Finding, error) {
 	if _, err := backend.Do(ctx, s.calls, "examine", s.root, synced(s, func(context.Context) (struct{}, error) { return struct{}{}, nil })); err != nil {
 		return nil, err
 	}

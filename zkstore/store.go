@@ -44,7 +44,7 @@ import (
 	"github.com/firn-id/firn/store/dial"
 )
 
-// Store is a [store.Store] in a ZooKeeper, and [store.Examined]. Make one with [Open].
+// Store is a [store.Store] in a ZooKeeper. Make one with [Open].
 type Store struct {
 	calls   *backend.Calls
 	servers []string
@@ -63,6 +63,9 @@ const (
 	maxLooks = 3  // tries of a read that loses its connection
 	maxSwaps = 5  // tries of a write that must first create its marker
 )
+
+// Traits implements [store.Store].
+func (s *Store) Traits() store.Traits { return store.Traits{Examine: s.examine} }
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {

@@ -213,7 +213,7 @@ func TestExamine(t *testing.T) {
 		{"," + servers.ZooKeeper(t).Addr(), "(standalone, standalone): they do not belong to one ensemble", store.Bad},
 		{"," + servers.ZooKeeper(t, servers.Ensemble(t)...).Addr() + "," + servers.Nowhere(t), "they do not belong to one ensemble", store.Bad},
 	} {
-		findings, err := open(t, "zookeeper://"+addr+test.others).Examine(context.Background())
+		findings, err := open(t, "zookeeper://"+addr+test.others).Traits().Examine(context.Background())
 		if err != nil || findings[0].Verdict != test.verdict || !strings.Contains(findings[0].String(), test.want) {
 			t.Errorf("%s: %v, %v", test.others, findings, err)
 		}
@@ -240,7 +240,7 @@ func TestExamineFindsTwoEnsemblesByWhatTheyMade(t *testing.T) {
 		leader: store.Doubtful, // there are only two servers
 		other:  store.Bad,
 	} {
-		findings, err := open(t, "zookeeper://"+named+","+observer).Examine(context.Background())
+		findings, err := open(t, "zookeeper://"+named+","+observer).Traits().Examine(context.Background())
 		if err != nil || findings[0].Verdict != want {
 			t.Errorf("%v, %v, want %v", findings, err, want)
 		}
@@ -263,7 +263,7 @@ func TestAVersionThatForgetsIsBad(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		findings, err := open(t, "zookeeper://"+servers.ZooKeeper(t).Addr()+","+other).Examine(context.Background())
+		findings, err := open(t, "zookeeper://"+servers.ZooKeeper(t).Addr()+","+other).Traits().Examine(context.Background())
 		if err != nil || len(findings) != 1 && want == "" || want != "" && (len(findings) != 2 || findings[1].Verdict != store.Bad || !strings.Contains(findings[1].String(), want)) {
 			t.Errorf("%s: %v, %v", version, findings, err)
 		}

@@ -20,36 +20,20 @@ func (v written) String() string { return string(token.ReplaceAll(v, nil)) }
 // A client is a machine's view of the store: the [store.Store] of its process.
 type client struct{ m *machine }
 
-// client returns the store of a process, with the optional methods that the plan demands.
-func (m *machine) client() store.Store {
-	switch p := &m.w.plan; {
-	case p.embedded && p.clock:
-		return struct {
-			clocked
-			embedded
-		}{clocked{client{m}}, embedded{}}
-	case p.embedded:
-		return struct {
-			client
-			embedded
-		}{client{m}, embedded{}}
-	case p.clock:
-		return clocked{client{m}}
-	default:
-		return client{m}
+// client returns the store of a process.
+func (m *machine) client() store.Store { return client{m} }
+
+// Traits implements [store.Store], as the plan demands.
+func (c client) Traits() (of store.Traits) {
+	of.Embedded = c.m.w.plan.embedded
+	if c.m.w.plan.clock {
+		of.Clock = c
 	}
+	return of
 }
 
-type embedded struct{}
-
-// Embedded implements [store.Embedded].
-func (embedded) Embedded() bool { return true }
-
-// A clocked client belongs to a store that has a clock.
-type clocked struct{ client }
-
 // Now implements [store.Clock].
-func (c clocked) Now(ctx context.Context) (time.Time, error) {
+func (c client) Now(ctx context.Context) (time.Time, error) {
 	r := request{m: c.m, op: "clock", key: "the clock", read: true}
 	return ask(ctx, r, func(s *side, _ []store.Entry) (time.Time, error) {
 		return noon.Add(time.Duration(c.m.w.now + s.clock)), nil

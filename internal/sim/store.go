@@ -290,6 +290,7 @@ func (s *register) expired(key string) bool {
 // direct is the store without a network, for observers outside the simulation.
 type direct struct{ *register }
 
+func (s direct) Traits() store.Traits { return store.Traits{} }
 func (s direct) Get(_ context.Context, key string) (store.Entry, error) {
 	return s.main.get(s.main.entries, key)
 }

@@ -48,7 +48,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Store is a [store.Store] in a folder, and [store.Embedded]. Open one with [Open] or [Make].
+// Store is a [store.Store] in a folder. Open one with [Open] or [Make].
 type Store struct {
 	dir    string
 	disk   disk
@@ -124,8 +124,8 @@ func (list errnos) has(err error) bool {
 	return slices.ContainsFunc(list, func(e syscall.Errno) bool { return errors.Is(err, e) })
 }
 
-// Embedded implements [store.Embedded].
-func (s *Store) Embedded() bool { return true }
+// Traits implements [store.Store].
+func (s *Store) Traits() store.Traits { return store.Traits{Embedded: true} }
 
 // String returns the folder.
 func (s *Store) String() string { return s.dir }

@@ -117,8 +117,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Embedded implements [store.Embedded].
-func (s *Store) Embedded() bool { return true }
+// Traits implements [store.Store].
+func (s *Store) Traits() store.Traits { return store.Traits{Embedded: true} }
 
 // A Snapshot is the content of a store at one moment.
 type Snapshot map[string]store.Entry

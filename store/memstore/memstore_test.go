@@ -92,8 +92,7 @@ func TestARevisionIsNeverZero(t *testing.T) {
 }
 
 func TestItIsEmbedded(t *testing.T) {
-	var s store.Embedded = memstore.New(nil)
-	if !s.Embedded() {
+	if !memstore.New(nil).Traits().Embedded {
 		t.Error("a new pool would wait for holders there cannot be")
 	}
 }

@@ -231,12 +231,8 @@ func TestOnlyADatabaseOfAnotherHostIsAClock(t *testing.T) {
 	}{{sqlstore.SQLite, false}, {sqlstore.MySQL, true}, {sqlstore.Postgres, true}} {
 		var none error
 		s := failing(t, test.dialect, &none)
-		if _, is := s.(store.Clock); is != test.clock {
-			t.Errorf("%v is a clock: %t", test.dialect, is)
-		}
-		e, is := s.(store.Embedded)
-		if embedded := is && e.Embedded(); embedded == test.clock {
-			t.Errorf("%v is embedded: %t", test.dialect, embedded)
+		if got := s.Traits(); (got.Clock != nil) != test.clock || got.Embedded == test.clock {
+			t.Errorf("%v has %+v", test.dialect, got)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func found(t *testing.T, dialect sqlstore.Dialect, subject string, connector dri
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.(store.Examined).Examine(context.Background())
+	list, err := s.Traits().Examine(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,9 +78,8 @@ type Store struct {
 // store then keeps three of them for leases, if there are more.
 //
 // In a database on another host New creates the table if it does not exist, and otherwise writes nothing.
-// It keeps up to 16 connections idle (SetMaxIdleConns), or as many as there may be. Such a store is also a
-// [store.Clock] and [store.Examined]. In a SQLite file only [Make] creates the table, so that a mistyped
-// path is [store.ErrNotFound], not another, empty store.
+// It keeps up to 16 connections idle (SetMaxIdleConns), or as many as there may be. In a SQLite file
+// only [Make] creates the table, so that a mistyped path is [store.ErrNotFound], not another, empty store.
 //
 // The error is [store.ErrRefused] if the table of that name is not Firn's, or the session is unfit; a
 // later unfit session is refused at its first use.
@@ -123,10 +122,7 @@ func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (store.S
 	}); err != nil {
 		return nil, err
 	}
-	if dialect.embedded {
-		return s, nil
-	}
-	return &remote{s}, nil
+	return s, nil
 }
 
 // Get implements [store.Store].
@@ -188,26 +184,30 @@ func (s *Store) Close() error {
 	return s.wrap(context.Background(), "close", Table, err)
 }
 
-// Embedded implements [store.Embedded].
-func (s *Store) Embedded() bool { return s.dialect.embedded }
+// Traits implements [store.Store].
+func (s *Store) Traits() store.Traits {
+	if s.dialect.embedded {
+		return store.Traits{Embedded: true}
+	}
+	return store.Traits{Clock: clock{s}, Examine: s.examine}
+}
 
-// remote is a store in a database on another host.
-type remote struct{ *Store }
+// A clock is that of the database's server.
+type clock struct{ s *Store }
 
 // Now implements [store.Clock].
-func (r *remote) Now(ctx context.Context) (time.Time, error) {
-	return call(ctx, r.Store, "read the time of", r.dialect.name, func(ctx context.Context, conn *sql.Conn) (time.Time, error) {
-		micros, _, err := r.dialect.vet(ctx, r.Store, conn)
+func (c clock) Now(ctx context.Context) (time.Time, error) {
+	return call(ctx, c.s, "read the time of", c.s.dialect.name, func(ctx context.Context, conn *sql.Conn) (time.Time, error) {
+		micros, _, err := c.s.dialect.vet(ctx, c.s, conn)
 		return time.UnixMicro(micros), err
 	})
 }
 
-// Examine implements [store.Examined].
-func (r *remote) Examine(ctx context.Context) ([]store.Finding, error) {
-	return call(ctx, r.Store, "examine", r.dialect.name, func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
-		e, err := r.dialect.examine(ctx, conn)
+func (s *Store) examine(ctx context.Context) ([]store.Finding, error) {
+	return call(ctx, s, "examine", s.dialect.name, func(ctx context.Context, conn *sql.Conn) ([]store.Finding, error) {
+		e, err := s.dialect.examine(ctx, conn)
 		if err == nil {
-			e.servers, err = r.behind(ctx, conn)
+			e.servers, err = s.behind(ctx, conn)
 		}
 		if err != nil {
 			return nil, err

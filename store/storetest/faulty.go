@@ -118,11 +118,8 @@ func (f *Faulty) List(ctx context.Context, prefix string) ([]store.Entry, error)
 // Close closes the inner store. Late writes that have not arrived are dropped.
 func (f *Faulty) Close() error { return f.inner.Close() }
 
-// Embedded implements [store.Embedded] as the inner store does.
-func (f *Faulty) Embedded() bool {
-	e, ok := f.inner.(store.Embedded)
-	return ok && e.Embedded()
-}
+// Traits returns those of the inner store. Its clock and its examination do not fail.
+func (f *Faulty) Traits() store.Traits { return f.inner.Traits() }
 
 // answer counts a call, asks the script, and passes due late writes and the call on.
 func answer[T any](f *Faulty, op Op, key string, late func(), call func() (T, error)) (none T, err error) {

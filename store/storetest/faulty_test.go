@@ -124,7 +124,7 @@ func TestReadsFailWithoutAnAnswer(t *testing.T) {
 func TestEmbeddedAndCloseAreTheInnerStores(t *testing.T) {
 	inner := memstore.New(nil)
 	f := storetest.NewFaulty(inner)
-	if !f.Embedded() || storetest.NewFaulty(plain{inner}).Embedded() {
+	if !f.Traits().Embedded || storetest.NewFaulty(plain{inner}).Traits().Embedded {
 		t.Error("embedded is not what the inner store says")
 	}
 	if err := f.Close(); err != nil {
@@ -135,8 +135,10 @@ func TestEmbeddedAndCloseAreTheInnerStores(t *testing.T) {
 	}
 }
 
-// plain hides the optional methods of a store.
+// plain hides the traits of a store.
 type plain struct{ store.Store }
+
+func (plain) Traits() store.Traits { return store.Traits{} }
 
 func TestCallsAreCountedConcurrently(t *testing.T) {
 	f := storetest.NewFaulty(memstore.New(nil))

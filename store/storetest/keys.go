@@ -198,8 +198,8 @@ func closing(t *testing.T, f Factory, s store.Store) {
 }
 
 func clock(t *testing.T, _ Factory, s store.Store) {
-	c, ok := s.(store.Clock)
-	if !ok {
+	c := s.Traits().Clock
+	if c == nil {
 		return // it has none
 	}
 	var last time.Time

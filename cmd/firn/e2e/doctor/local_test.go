@@ -91,6 +91,8 @@ type clocked struct {
 	clock *firntest.Clock
 }
 
+func (c clocked) Traits() store.Traits { return store.Traits{Clock: c} }
+
 func (c clocked) Now(context.Context) (time.Time, error) { return c.clock.Wall(), nil }
 
 // join takes a worker of a pool, until the case ends.

@@ -38,19 +38,20 @@ func (c *counted) CompareAndSwap(ctx context.Context, key string, old store.Revi
 	return r, err
 }
 
-// clockedCounted is counted over a store with a clock.
-type clockedCounted struct{ *counted }
+func (c *counted) Traits() store.Traits {
+	if c.Store.Traits().Clock == nil {
+		return store.Traits{}
+	}
+	return store.Traits{Clock: c}
+}
 
-func (c *clockedCounted) Now(ctx context.Context) (time.Time, error) {
+func (c *counted) Now(ctx context.Context) (time.Time, error) {
 	c.clock.Add(1)
-	return c.Store.(store.Clock).Now(ctx)
+	return c.Store.Traits().Clock.Now(ctx)
 }
 
 func count(s store.Store) (store.Store, *counted) {
 	c := &counted{Store: s}
-	if _, ok := s.(store.Clock); ok {
-		return &clockedCounted{c}, c
-	}
 	return c, c
 }
 

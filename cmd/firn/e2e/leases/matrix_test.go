@@ -12,7 +12,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/lease"
-	"github.com/firn-id/firn/store"
 )
 
 // A fault is a row of the matrix: a disturbance of the processes of a pool with two workers, and of
@@ -329,7 +328,7 @@ func play(t *testing.T, b *backend, f fault, pool string) string {
 		return fmt.Sprint(duplicates)
 	}
 	w = &world{t: t, b: b, pool: pool + "strict", strict: true}
-	if _, ok := b.open(t).(store.Clock); !ok {
+	if b.open(t).Traits().Clock == nil {
 		if p, err := w.try(0); !errors.Is(err, firn.ErrSyntax) {
 			t.Errorf("a strict pool over a store without a clock: %v, %v", p, err)
 		}

@@ -280,25 +280,24 @@ func (l *line) CompareAndSwap(ctx context.Context, key string, old store.Revisio
 	return l.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-// clockedLine is a line to a store with a clock.
-type clockedLine struct {
-	*line
-	clock store.Clock
+// Traits returns those of a store on another host.
+func (l *line) Traits() store.Traits {
+	if l.Store.Traits().Clock == nil {
+		return store.Traits{}
+	}
+	return store.Traits{Clock: l}
 }
 
-func (l *clockedLine) Now(ctx context.Context) (time.Time, error) {
+func (l *line) Now(ctx context.Context) (time.Time, error) {
 	if l.gone.Load() {
 		return time.Time{}, errCut
 	}
-	return l.clock.Now(ctx)
+	return l.Store.Traits().Clock.Now(ctx)
 }
 
 // onLine opens a store behind a line.
 func (b *backend) onLine(t *testing.T) (store.Store, *line) {
 	l := &line{Store: b.open(t)}
-	if clock, ok := l.Store.(store.Clock); ok {
-		return &clockedLine{l, clock}, l
-	}
 	return l, l
 }
 

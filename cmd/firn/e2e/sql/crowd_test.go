@@ -168,7 +168,7 @@ func TestTheServersClockIsCloseToOurs(t *testing.T) {
 		var last time.Time
 		for range 50 {
 			before := time.Now()
-			now, err := s.(store.Clock).Now(context.Background())
+			now, err := s.Traits().Clock.Now(context.Background())
 			if err != nil || now.Before(before.Add(-50*time.Millisecond)) || now.After(time.Now().Add(50*time.Millisecond)) {
 				t.Fatalf("the server's clock reads %v at %v, %v", now, before, err)
 			}

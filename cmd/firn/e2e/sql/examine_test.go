@@ -22,7 +22,7 @@ func finds(t *testing.T, s store.Store, verdict store.Verdict, words string) {
 		}
 	}()
 	until(t, verdict.String()+" replicas: "+words, func() bool {
-		found, err := s.(store.Examined).Examine(context.Background())
+		found, err := s.Traits().Examine(context.Background())
 		for _, f := range found {
 			if f.Subject == "replicas" {
 				last = f
@@ -95,7 +95,7 @@ func TestReplicasOfMySQLThatNoWriteWaitsForAreBad(t *testing.T) {
 func looks(t *testing.T, s store.Store, subject string, verdict store.Verdict, words string) {
 	t.Helper()
 	until(t, subject+" "+verdict.String()+": "+words, func() bool {
-		found, err := s.(store.Examined).Examine(context.Background())
+		found, err := s.Traits().Examine(context.Background())
 		return err == nil && slices.ContainsFunc(found, func(f store.Finding) bool {
 			return f.Subject == subject && f.Verdict == verdict && strings.Contains(f.String(), words)
 		})

@@ -254,7 +254,7 @@ func TestTheTimeOfAMySQLIsRightInTheHourThatRepeats(t *testing.T) {
 		"INSERT INTO time_zone_transition (Time_zone_id, Transition_time, Transition_type_id) VALUES (7, 0, 0), (7, UNIX_TIMESTAMP() - 1800, 1)",
 		"SET GLOBAL time_zone = 'Shop'")
 	s := e.mustOpen(t, e.source("root", e.fresh(t, "shop"), ""))
-	there, err := s.(store.Clock).Now(context.Background())
+	there, err := s.Traits().Clock.Now(context.Background())
 	if off := time.Since(there).Abs(); err != nil || off > time.Minute {
 		t.Errorf("half an hour after summer time has ended, the server's time is off by %v, %v", off, err)
 	}

@@ -33,6 +33,8 @@ func TestACommandSaysWhatItWaitsForAlsoWithoutATerminal(t *testing.T) {
 // A shared store has the pools of several machines: a new one has a grace.
 type shared struct{ store.Store }
 
+func (shared) Traits() store.Traits { return store.Traits{} }
+
 // A writeThen is a writer that does something after each write.
 type writeThen struct {
 	bytes.Buffer

@@ -289,7 +289,7 @@ in the store. End such processes first, or restart them without --strict.`,
 func lastPossible(ctx context.Context, s store.Store, pool string) (time.Time, error) {
 	p, err := lease.Inspect(ctx, s, pool)
 	now := time.Now()
-	if clock, ok := s.(store.Clock); ok && err == nil {
+	if clock := s.Traits().Clock; clock != nil && err == nil {
 		now, err = clock.Now(ctx)
 	}
 	return now.Add(time.Duration(p.Tolerance)), err

@@ -43,11 +43,11 @@ func examineAccess(ctx context.Context, s store.Store) []store.Finding {
 
 // examineServer asks whether the server of a store keeps what it confirms.
 func examineServer(ctx context.Context, s store.Store) (findings []store.Finding) {
-	e, ok := s.(store.Examined)
-	if !ok {
+	examine := s.Traits().Examine
+	if examine == nil {
 		return nil
 	}
-	findings, err := e.Examine(ctx)
+	findings, err := examine(ctx)
 	if err != nil {
 		findings = append(findings, Fails("server", err))
 	}
@@ -124,10 +124,9 @@ func examineRoundTrip(ctx context.Context, s store.Store) store.Finding {
 
 func examineOffset(ctx context.Context, s store.Store) store.Finding {
 	f := store.Finding{Subject: "clock"}
-	clock, ok := s.(store.Clock)
-	if !ok {
-		embedded, ok := s.(store.Embedded)
-		if ok && embedded.Embedded() {
+	clock := s.Traits().Clock
+	if clock == nil {
+		if s.Traits().Embedded {
 			f.Says = "the store is on this machine and uses its clock"
 			return f
 		}

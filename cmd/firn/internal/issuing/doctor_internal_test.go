@@ -55,13 +55,15 @@ func TestAPoolWhoseClaimsBeginFarAheadIsBad(t *testing.T) {
 // A readOnly store refuses to be read, as a replica does, and can be examined.
 type readOnly struct{ store.Store }
 
+func (r readOnly) Traits() store.Traits { return store.Traits{Clock: r, Examine: r.examine} }
+
 func (readOnly) Get(context.Context, string) (store.Entry, error) {
 	return store.Entry{}, errors.New("it is a replica")
 }
 
 func (readOnly) Now(context.Context) (time.Time, error) { return time.Time{}, errors.New("no clock") }
 
-func (readOnly) Examine(context.Context) ([]store.Finding, error) {
+func (readOnly) examine(context.Context) ([]store.Finding, error) {
 	return []store.Finding{{Subject: "role", Verdict: store.Bad, Says: "name the primary"}}, errors.New("no more")
 }
 

@@ -27,7 +27,7 @@ func Examine(ctx context.Context, s store.Store, cfg settings.Config) (found []s
 		return []store.Finding{Fails("veil", err)}
 	}
 	log := slog.New(slog.DiscardHandler)
-	service := &Service{store: untouched(s), log: log, joining: make(chan struct{}, poolsAtOnce)}
+	service := &Service{store: untouched{s}, log: log, joining: make(chan struct{}, poolsAtOnce)}
 	b := builder{service: service, old: &snapshot{}, made: &snapshot{pools: map[string]*pool{}}, ciphers: ciphers}
 	if err := b.joinPools(ctx, cfg.Namespaces); err != nil { // their settings were checked before
 		return []store.Finding{Fails("pool", err)}
@@ -107,25 +107,9 @@ func (b *builder) examineCounter(ctx context.Context, name string, set settings.
 // errUntouched ends what is examined where it would write.
 var errUntouched = fmt.Errorf("%w: it is only examined", store.ErrRefused)
 
-// untouched returns a store that refuses each write, with the clock of s if it has one.
-func untouched(s store.Store) store.Store {
-	if clock, ok := s.(store.Clock); ok {
-		return struct {
-			reading
-			store.Clock
-		}{reading{s}, clock}
-	}
-	return reading{s}
-}
+// untouched is a store that refuses each write.
+type untouched struct{ store.Store }
 
-type reading struct{ store.Store }
-
-func (reading) CompareAndSwap(context.Context, string, store.Revision, []byte) (store.Entry, error) {
+func (untouched) CompareAndSwap(context.Context, string, store.Revision, []byte) (store.Entry, error) {
 	return store.Entry{}, errUntouched
-}
-
-// Embedded is that of the store: the wait of a new pool depends on it.
-func (r reading) Embedded() bool {
-	e, ok := r.Store.(store.Embedded)
-	return ok && e.Embedded()
 }

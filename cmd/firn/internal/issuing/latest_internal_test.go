@@ -17,6 +17,8 @@ type listedStore struct {
 	lists int
 }
 
+func (*listedStore) Traits() store.Traits { return store.Traits{} }
+
 func (s *listedStore) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	s.lists++
 	return s.Store.List(ctx, prefix)

@@ -22,6 +22,8 @@ type standingStore struct {
 	gate chan struct{} // nil: not held
 }
 
+func (*standingStore) Traits() store.Traits { return store.Traits{} }
+
 func (s *standingStore) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,6 +30,8 @@ type awayStore struct {
 	calls        atomic.Int64
 }
 
+func (s *awayStore) Traits() store.Traits { return store.Traits{Clock: s} }
+
 func newAway() *awayStore {
 	return &awayStore{standingStore: standingStore{Store: memstore.New(nil)}}
 }

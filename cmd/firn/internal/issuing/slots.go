@@ -60,7 +60,7 @@ func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 	}
 	now := time.Now()
 	var offset *float64
-	if clock, ok := s.(store.Clock); ok {
+	if clock := s.Traits().Clock; clock != nil {
 		before := now
 		if now, err = clock.Now(ctx); err != nil {
 			return Pool{}, err

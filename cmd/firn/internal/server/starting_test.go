@@ -33,9 +33,6 @@ type slowStore struct {
 	err    error
 }
 
-// Embedded: a new pool does not wait for earlier holders.
-func (s *slowStore) Embedded() bool { return true }
-
 func (s *slowStore) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	if err := s.wait(ctx, prefix); err != nil {
 		return nil, err

@@ -28,14 +28,13 @@ type examined struct {
 	open  chan struct{}
 }
 
-func (e *examined) Examine(context.Context) ([]store.Finding, error) {
+func (e *examined) Traits() store.Traits { return store.Traits{Embedded: true, Examine: e.examine} }
+
+func (e *examined) examine(context.Context) ([]store.Finding, error) {
 	e.times.Add(1)
 	<-e.open
 	return []store.Finding{{Subject: "persistence", Verdict: store.Doubtful, Says: "it forgets", Advice: "remind it"}, {Subject: "replicas", Says: "2"}}, nil
 }
-
-// Embedded: the first newcomers do not wait.
-func (e *examined) Embedded() bool { return true }
 
 func (e *examined) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	entry, err := e.Store.CompareAndSwap(ctx, key, old, value)

@@ -48,5 +48,9 @@ func openFolder(dir string, open func(string) (*filestore.Store, error)) (store.
 	return fileStore{s}, nil
 }
 
-// Examine implements [store.Examined].
-func (s fileStore) Examine(context.Context) ([]store.Finding, error) { return examineFile(s.String()) }
+// Traits implements [store.Store].
+func (s fileStore) Traits() store.Traits {
+	of := s.Store.Traits()
+	of.Examine = func(context.Context) ([]store.Finding, error) { return examineFile(s.String()) }
+	return of
+}

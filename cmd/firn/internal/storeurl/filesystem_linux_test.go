@@ -32,7 +32,7 @@ func TestAFileSystemThatIsNotALocalDiskIsReported(t *testing.T) {
 			t.Errorf("%x: %v %v", number, f.Verdict, f)
 		}
 	}
-	found, err := open(t, filepath.Join(t.TempDir(), "firn.db")).Examine(context.Background())
+	found, err := open(t, filepath.Join(t.TempDir(), "firn.db")).Traits().Examine(context.Background())
 	if err != nil || len(found) != 1 || found[0].Subject != "file" {
 		t.Errorf("%v, %v", found, err)
 	}
@@ -70,7 +70,7 @@ func TestTheFileSystemOfALinksTargetIsExamined(t *testing.T) {
 	if err := os.Symlink(filepath.Join(memory, "firn.db"), link); err != nil {
 		t.Fatal(err)
 	}
-	found, err := open(t, link).Examine(context.Background())
+	found, err := open(t, link).Traits().Examine(context.Background())
 	if err != nil || len(found) != 1 || !strings.Contains(found[0].Says, "tmpfs") {
 		t.Errorf("%v, %v", found, err)
 	}

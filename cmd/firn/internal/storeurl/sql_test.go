@@ -357,7 +357,7 @@ func TestSQLExamine(t *testing.T) {
 		}
 		defer s.Close()
 		examine := func() map[string]store.Finding {
-			found, err := s.(store.Examined).Examine(ctx)
+			found, err := s.Traits().Examine(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -390,7 +390,7 @@ func TestSQLExamine(t *testing.T) {
 		if len(examine()) != 4 {
 			t.Errorf("%v", examine())
 		}
-		now, err := s.(store.Clock).Now(ctx)
+		now, err := s.Traits().Clock.Now(ctx)
 		if d := time.Since(now).Abs(); err != nil || d > time.Second {
 			t.Errorf("its clock is %v off, %v", d, err)
 		}

@@ -28,9 +28,6 @@ type sqliteStore struct {
 	path string
 }
 
-// Embedded implements [store.Embedded].
-func (s *sqliteStore) Embedded() bool { return true }
-
 // openSQLite opens a file that other processes may also have open. If makes is set, it creates the
 // store if the file has none.
 func openSQLite(ctx context.Context, path string, makes bool) (store.Store, error) {
@@ -126,8 +123,14 @@ func checkOpenable(path string) error {
 	return oneName(info)
 }
 
-// Examine implements [store.Examined].
-func (s *sqliteStore) Examine(context.Context) ([]store.Finding, error) {
+// Traits implements [store.Store].
+func (s *sqliteStore) Traits() store.Traits {
+	of := s.Store.Traits()
+	of.Examine = s.examine
+	return of
+}
+
+func (s *sqliteStore) examine(context.Context) ([]store.Finding, error) {
 	found, err := examineFile(s.path)
 	return found, s.name(err)
 }

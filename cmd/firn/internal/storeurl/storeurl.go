@@ -56,8 +56,14 @@ func openAs[S store.Store](open func(context.Context, string) (S, error)) func(c
 // memory is a store for tests; firn doctor rates it bad.
 type memory struct{ *memstore.Store }
 
-// Examine implements [store.Examined].
-func (memory) Examine(context.Context) ([]store.Finding, error) {
+// Traits implements [store.Store].
+func (m memory) Traits() store.Traits {
+	of := m.Store.Traits()
+	of.Examine = examineMemory
+	return of
+}
+
+func examineMemory(context.Context) ([]store.Finding, error) {
 	return []store.Finding{{
 		Subject: "persistence", Verdict: store.Bad,
 		Says:   "memory: exists only in this process and ends with it: counters restart, workers are granted twice, and ids repeat",

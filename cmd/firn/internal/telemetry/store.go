@@ -21,6 +21,7 @@ type watched struct {
 	seconds *prometheus.HistogramVec
 	failed  *prometheus.CounterVec
 	tracer  trace.Tracer
+	offset  prometheus.Gauge
 
 	mu   sync.Mutex // guards life
 	life Life
@@ -31,14 +32,6 @@ type Life struct {
 	Name    string    // "": the store names none, or no write was confirmed yet
 	Since   time.Time // the first write that was confirmed in it
 	Earlier int       // how many lives came before, since the start of the process
-}
-
-// timed is a watched store with a clock. It is a type of its own because callers detect a clock by
-// the interface: a store without a clock must not seem to have one.
-type timed struct {
-	*watched
-	clock  store.Clock
-	offset prometheus.Gauge
 }
 
 // Watch returns the store with its calls observed. Metrics go to the registry, and spans to the
@@ -58,15 +51,13 @@ func Watch(s store.Store, to *prometheus.Registry, tracer trace.Tracer) store.St
 	for _, operation := range []string{opGet, opSwap, opList, opNow} {
 		w.failed.WithLabelValues(operation) // so that rates begin at 0
 	}
-	clock, ok := s.(store.Clock)
-	if !ok {
-		return w
+	if s.Traits().Clock != nil {
+		w.offset = prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "firn_clock_offset_seconds", Help: "The store's clock minus this machine's, at the last comparison.",
+		})
+		to.MustRegister(w.offset)
 	}
-	t := timed{w, clock, prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "firn_clock_offset_seconds", Help: "The store's clock minus this machine's, at the last comparison.",
-	})}
-	to.MustRegister(t.offset)
-	return t
+	return w
 }
 
 // The operations, as metrics and spans name them.
@@ -135,14 +126,6 @@ func (w *watched) Life() Life {
 	return w.life
 }
 
-// Examine implements [store.Examined]. A store that cannot be examined has no findings.
-func (w *watched) Examine(ctx context.Context) ([]store.Finding, error) {
-	if e, ok := w.store.(store.Examined); ok {
-		return e.Examine(ctx)
-	}
-	return nil, nil
-}
-
 // List implements [store.Store].
 func (w *watched) List(ctx context.Context, prefix string) ([]store.Entry, error) {
 	ctx, end := w.observe(ctx, opList, prefix)
@@ -154,20 +137,29 @@ func (w *watched) List(ctx context.Context, prefix string) ([]store.Entry, error
 // Close implements [store.Store].
 func (w *watched) Close() error { return w.store.Close() }
 
-// Embedded implements [store.Embedded] for the watched store.
-func (w *watched) Embedded() bool {
-	e, ok := w.store.(store.Embedded)
-	return ok && e.Embedded()
+// Traits returns those of the store, with its clock observed.
+func (w *watched) Traits() store.Traits {
+	of := w.store.Traits()
+	if of.Clock != nil {
+		of.Clock = clock{w, of.Clock}
+	}
+	return of
+}
+
+// A clock is that of a watched store.
+type clock struct {
+	*watched
+	of store.Clock
 }
 
 // Now implements [store.Clock].
-func (t timed) Now(ctx context.Context) (time.Time, error) {
-	ctx, end := t.observe(ctx, opNow, "")
+func (c clock) Now(ctx context.Context) (time.Time, error) {
+	ctx, end := c.observe(ctx, opNow, "")
 	start := time.Now()
-	now, err := t.clock.Now(ctx)
+	now, err := c.of.Now(ctx)
 	if err == nil {
 		took := time.Since(start)
-		t.offset.Set(now.Sub(start.Add(took / 2)).Seconds())
+		c.offset.Set(now.Sub(start.Add(took / 2)).Seconds())
 	}
 	end(err)
 	return now, err

@@ -44,6 +44,8 @@ type mortal struct {
 	life string
 }
 
+func (*mortal) Traits() store.Traits { return store.Traits{} }
+
 func (m *mortal) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	entry, err := m.Store.CompareAndSwap(ctx, key, old, value)
 	entry.Life = m.life
@@ -80,6 +82,8 @@ type withClock struct {
 	ahead time.Duration
 }
 
+func (w withClock) Traits() store.Traits { return store.Traits{Clock: w} }
+
 func (w withClock) Now(context.Context) (time.Time, error) { return time.Now().Add(w.ahead), nil }
 
 func TestAWatchedStoreHasAClockIfTheStoreHas(t *testing.T) {
@@ -89,11 +93,11 @@ func TestAWatchedStoreHasAClockIfTheStoreHas(t *testing.T) {
 		clock bool
 	}{"no clock": {bare, false}, "clock": {withClock{bare, time.Hour}, true}} {
 		s, registry := watched(c.store)
-		clock, ok := s.(store.Clock)
-		if ok != c.clock {
-			t.Errorf("%s: a clock: %v", name, ok)
+		clock := s.Traits().Clock
+		if (clock != nil) != c.clock {
+			t.Errorf("%s: a clock: %v", name, clock)
 		}
-		if !ok {
+		if clock == nil {
 			continue
 		}
 		if now, err := clock.Now(t.Context()); err != nil || time.Until(now) < 59*time.Minute {

@@ -24,7 +24,7 @@ const MaxBits = 31
 
 // Config configures a [Registrar].
 type Config struct {
-	// Store keeps all state. Required. If it is a [store.Clock], its time is used too.
+	// Store keeps all state. Required. If it has a clock, its time is used too.
 	Store store.Store
 	// Time is the clock if the store has no clock, and times waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
@@ -108,8 +108,8 @@ type State struct {
 
 // now returns the time that decides about silent holders, in Unix milliseconds.
 func (r *Registrar) now(ctx context.Context) (int64, error) {
-	clock, ok := r.cfg.Store.(store.Clock)
-	if !ok {
+	clock := r.cfg.Store.Traits().Clock
+	if clock == nil {
 		return r.cfg.Time.Wall().UnixMilli(), nil
 	}
 	now, err := clock.Now(ctx)

@@ -286,6 +286,8 @@ type clocked struct {
 	at func() time.Time
 }
 
+func (c clocked) Traits() store.Traits { return store.Traits{Clock: c} }
+
 func (c clocked) Now(context.Context) (time.Time, error) { return c.at(), nil }
 
 func TestTheStoresClockIsUsed(t *testing.T) {
