@@ -267,14 +267,20 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	return grant, err
 }
 
-// Generator returns the generator, for as long as the lease is open.
-func (l *Lease) Generator() *firn.Generator { return l.gen }
-
 // Next is [firn.Generator.Next].
 func (l *Lease) Next(ctx context.Context) (firn.ID, error) { return l.gen.Next(ctx) }
 
+// Take is [firn.Generator.Take].
+func (l *Lease) Take(ctx context.Context, n int) (firn.Run, error) { return l.gen.Take(ctx, n) }
+
 // Fill is [firn.Generator.Fill].
 func (l *Lease) Fill(ctx context.Context, ids []firn.ID) (int, error) { return l.gen.Fill(ctx, ids) }
+
+// Local is [firn.Generator.Local].
+func (l *Lease) Local() *firn.Local { return l.gen.Local() }
+
+// Check is [firn.Generator.Check].
+func (l *Lease) Check() error { return l.gen.Check() }
 
 // Close stops the generator and releases its worker, and workers left whose release failed. After Close
 // no id is issued. Ctx bounds the calls of the store: if they fail, the worker stays unused until its

@@ -799,7 +799,7 @@ func TestAnOperatorTakesASlotBack(t *testing.T) {
 	worker = crashed.State().Worker
 	last := w.time.Wall().Add(time.Second)
 	slot, err = Reclaim(ctx, w.store, "default", 0, worker, last)
-	if err != nil || slot.Fence != must(l.Generator().Layout().Tick(last)) || !slot.Until.Equal(last.Add(time.Millisecond)) {
+	if err != nil || slot.Fence != must(l.gen.Layout().Tick(last)) || !slot.Until.Equal(last.Add(time.Millisecond)) {
 		t.Fatalf("%+v, %v", slot, err)
 	}
 	w.time.Pass(2 * time.Second)

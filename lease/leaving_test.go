@@ -370,7 +370,7 @@ func TestAVirtualClockGoesOnWhereItWasAfterALoss(t *testing.T) {
 func TestAWorkerFromElsewhereIsNotOneOfTheLease(t *testing.T) {
 	l, _ := switching(t, &leaver{give: []int64{1}})
 	before := l.grant
-	if err := l.Generator().Replace(firn.Grant{Worker: 9, After: before.Through, Through: before.Through + 10}); err != nil {
+	if err := l.gen.Replace(firn.Grant{Worker: 9, After: before.Through, Through: before.Through + 10}); err != nil {
 		t.Fatal(err)
 	}
 	if l.grant != before {

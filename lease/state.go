@@ -13,6 +13,7 @@ import (
 type State struct {
 	Worker   int64
 	Fence    firn.Tick
+	Used     firn.Tick     // the last tick that ids issued so far may carry
 	Until    time.Time     // when the tick of the fence has ended
 	Left     time.Duration // from the present to the fence: how long the store may be unavailable
 	Renewals int64         // fences moved forward
@@ -28,7 +29,7 @@ func (l *Lease) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.state
-	s.Worker, s.Fence = g.Worker, g.Fence
+	s.Worker, s.Fence, s.Used = g.Worker, g.Fence, g.Last
 	s.Until = endOf(g.Fence, l.cfg.Generator.Layout)
 	s.Left = s.Until.Sub(l.cfg.Generator.Time.Wall())
 	return s

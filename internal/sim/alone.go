@@ -31,7 +31,7 @@ func (a *alone) run(l *life) {
 	w.faults.reach(m, begun, true, &fate{})
 	cfg := a.settings(l)
 	m.starting = true
-	gen, end, err := a.begin(cfg)
+	next, end, err := a.begin(cfg)
 	m.starting = false
 	if err != nil {
 		l.last = err
@@ -46,7 +46,7 @@ func (a *alone) run(l *life) {
 			w.steps++
 			w.running.loose = !l.unread
 			from := m.start()
-			id, err := gen.Next(context.Background())
+			id, err := next(context.Background())
 			w.running.loose = false
 			w.oracle.waited(l, "Next", from, l.patience)
 			if err != nil {
@@ -115,8 +115,8 @@ func (a *alone) spares() (numbers []int64) {
 	return numbers
 }
 
-// begin makes the generator, and returns the function that ends it.
-func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
+// begin makes the generator, and returns its Next and what ends it.
+func (a *alone) begin(cfg lease.Config) (next func(context.Context) (firn.ID, error), end func(), err error) {
 	w := a.m.w
 	spared := switches(cfg.Generator.Rollback)
 	if !spared && w.choices.IntN(2) == 0 {
@@ -125,7 +125,7 @@ func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
 			return nil, nil, err
 		}
 		w.trace.say(a.m, "starts without a lease: %v", (*config)(&cfg))
-		return gen, func() { gen.Stop() }, nil
+		return gen.Next, func() { gen.Stop() }, nil
 	}
 	source := a.source
 	switch {
@@ -141,7 +141,7 @@ func (a *alone) begin(cfg lease.Config) (*firn.Generator, func(), error) {
 	}
 	a.source = nil // a crash forgets it
 	w.trace.say(a.m, "starts with a fixed worker and the spares %v: %v", a.spares(), (*config)(&cfg))
-	return kept.Generator(), func() { a.end(kept, source, spared) }, nil
+	return kept.Next, func() { a.end(kept, source, spared) }, nil
 }
 
 // end closes a lease. If it returns no error, a restart repeats no id from the clock's present time on. The

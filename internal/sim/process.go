@@ -365,7 +365,7 @@ func (f *firnProcess) close(l *life) {
 func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[firn.ID]) {
 	w := f.m.w
 	var ids [16]firn.ID
-	own := &local{Local: kept.Generator().Local(), most: -1}
+	own := &local{Local: kept.Local(), most: -1}
 	l.locals = append(l.locals, own)
 	for !l.asked {
 		for range 1 + w.choices.IntN(6) {
@@ -390,21 +390,21 @@ func (f *firnProcess) call(l *life, kept *lease.Lease, buffer *prefetch.Buffer[f
 // ask makes one of the possible calls for ids.
 func (f *firnProcess) ask(l *life, kept *lease.Lease, buffer *prefetch.Buffer[firn.ID], n int, ids []firn.ID) {
 	w := f.m.w
-	gen, before, from := kept.Generator(), l.most, f.m.start()
+	before, from := l.most, f.m.start()
 	switch {
 	case n < 4:
-		id, err := gen.Next(context.Background())
+		id, err := kept.Next(context.Background())
 		f.got(l, before, err, id)
 		w.oracle.waited(l, "Next", from, l.patience)
 	case n < 5:
 		d := time.Duration(w.choices.Int64N(int64(time.Second)))
 		ctx, cancel := f.m.WithTimeout(context.Background(), d)
-		id, err := gen.Next(ctx)
+		id, err := kept.Next(ctx)
 		cancel()
 		f.got(l, before, err, id)
 		w.oracle.waited(l, "Next", from, d+slack)
 	case n < 7:
-		run, err := gen.Take(context.Background(), 1+w.choices.IntN(len(ids)))
+		run, err := kept.Take(context.Background(), 1+w.choices.IntN(len(ids)))
 		f.got(l, before, err, run.AppendTo(ids[:0])...)
 		w.oracle.waited(l, "Take", from, l.patience)
 	case buffer != nil:

@@ -163,11 +163,10 @@ processes goes into one exact set; a duplicate is an error.`,
 func benchHere(ctx context.Context, flags *storeFlags, cfg lease.Config, l load, r *report) error {
 	var set idset.Set
 	return withLease(ctx, flags, cfg, func(leased *lease.Lease) error {
-		g := leased.Generator()
-		fill := g.Fill
+		fill := leased.Fill
 		if l.batch == 1 {
 			fill = func(ctx context.Context, ids []firn.ID) (int, error) {
-				id, err := g.Next(ctx)
+				id, err := leased.Next(ctx)
 				if err != nil {
 					return 0, err
 				}

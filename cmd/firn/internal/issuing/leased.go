@@ -105,12 +105,12 @@ func (l leased) able() error {
 		return fmt.Errorf("pool %s: %w", p.name, &firn.TimeExhaustedError{Layout: p.layout, End: p.layout.End()})
 	case s.Left < 0:
 		return fmt.Errorf("pool %s: the fence of worker %d passed at %s and could not be moved", p.name, s.Worker, s.Until.Format(time.RFC3339Nano))
-	case s.Last != nil && held.Generator().State().Last >= s.Fence:
+	case s.Last != nil && s.Used >= s.Fence:
 		// Ids that run ahead of the clock come to the fence before the clock does.
 		return fmt.Errorf("pool %s: the ids up to the fence of worker %d, %s, are used up, and it could not be moved",
 			p.name, s.Worker, s.Until.Format(time.RFC3339Nano))
 	}
-	err = held.Generator().Check()
+	err = held.Check()
 	switch {
 	case err == nil:
 		return nil
@@ -233,7 +233,7 @@ func (p *pool) show(state *State) {
 		Worker: s.Worker, Fence: s.Fence, Until: s.Until, Left: s.Left.Seconds(), Renewals: s.Renewals, Losses: s.Losses,
 	}
 	if state.err = s.Last; state.err == nil {
-		state.err = held.Generator().Check()
+		state.err = held.Check()
 	}
 }
 
@@ -244,7 +244,7 @@ func (l leased) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn
 	}
 	err = l.pool.queue.take(ctx, n, func(ctx context.Context, n int) (taken int, err error) {
 		for taken < n {
-			run, err := held.Generator().Take(ctx, n-taken)
+			run, err := held.Take(ctx, n-taken)
 			if err != nil {
 				return taken, err
 			}
