@@ -54,7 +54,7 @@ func set(answer *firnv1.DecodeResponse, f decode.Field) error {
 	m := answer.ProtoReflect()
 	field := m.Descriptor().Fields().ByName(name)
 	if field == nil {
-		return fmt.Errorf("DecodeResponse has no field for %s", name) // a test finds it
+		return fmt.Errorf("DecodeResponse has no field for %s", name) // TestEachKindIsReadBackOverEachProtocol finds it
 	}
 	if n, ok := value.(int64); ok && field.Kind() == protoreflect.Int32Kind {
 		value = int32(n)

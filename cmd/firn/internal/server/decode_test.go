@@ -28,6 +28,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -234,6 +235,7 @@ func TestEachKindIsReadBackOverEachProtocol(t *testing.T) {
 	delete(random, "time")
 	serial := with(generated, "kind", "serial")
 	delete(serial, "layout")
+	covered := map[string]bool{}
 	for namespace, want := range map[string]map[string]string{
 		"plain":    with(generated, "kind", "snowflake"),
 		"hidden":   with(generated, "kind", "snowflake", "veiled", `\d{10,19}`),
@@ -254,6 +256,7 @@ func TestEachKindIsReadBackOverEachProtocol(t *testing.T) {
 		"pays":     with(serial, "prefix", "PAY", "check", "luhn"),
 		"bills":    serial,
 	} {
+		covered[want["kind"]] = true
 		id := issued(t, v, namespace)
 		for protocol, ask := range decoders {
 			got, code, message := ask(t, v, "ops", namespace, id)
@@ -278,6 +281,11 @@ func TestEachKindIsReadBackOverEachProtocol(t *testing.T) {
 			if at, err := time.Parse(time.RFC3339Nano, got["time"]); want["time"] != "" && (err != nil || time.Since(at).Abs() > time.Minute) {
 				t.Errorf("%s × %s: the time is %s", namespace, protocol, got["time"])
 			}
+		}
+	}
+	for _, kind := range settings.Kinds {
+		if !covered[kind.Name] {
+			t.Errorf("no namespace here has kind %s: add one, with the fields that its ids have", kind.Name)
 		}
 	}
 }
