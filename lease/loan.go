@@ -34,12 +34,17 @@ type Loan struct {
 	worker int64
 	window firn.Tick
 	look   time.Duration
+
+	refused error // see CheckLoans: then this process moves no fence
 }
 
 // Lend claims a worker for first, rounded up to whole ticks, and not for longer: if its answer is lost, the worker is
 // soon free again. Renew grants a window. Cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
 // [Slots.Acquire].
 func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Grant, error) {
+	if err := CheckLoans(cfg); err != nil {
+		return nil, firn.Grant{}, err
+	}
 	l, err := newLoan(cfg, register.Token(), 0)
 	if err != nil {
 		return nil, firn.Grant{}, err
@@ -72,7 +77,8 @@ func handleOf(secret string, datacenter, worker int64) string {
 	return fmt.Sprintf("%s.%d.%d", secret, datacenter, worker)
 }
 
-// CheckLoans returns an error unless workers of a pool with these settings may be lent.
+// CheckLoans returns an error unless workers of a pool with these settings may be lent. What is lent already is still
+// looked at with other settings.
 func CheckLoans(cfg Config) error {
 	switch {
 	case cfg.Strict > 0:
@@ -86,9 +92,6 @@ func CheckLoans(cfg Config) error {
 }
 
 func newLoan(cfg Config, secret string, worker int64) (*Loan, error) {
-	if err := CheckLoans(cfg); err != nil {
-		return nil, err
-	}
 	slots, err := NewSlots(cfg)
 	if err != nil {
 		return nil, err
@@ -100,7 +103,7 @@ func newLoan(cfg Config, secret string, worker int64) (*Loan, error) {
 	// The record has only the hash: whoever can read the store, or the list of workers, cannot renew the loan.
 	sum := sha256.Sum256([]byte(secret))
 	slots.rules.token = base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])[:len(register.Token())]
-	return &Loan{slots: slots, secret: secret, worker: worker, window: l.window, look: l.cfg.Look}, nil
+	return &Loan{slots: slots, secret: secret, worker: worker, window: l.window, look: l.cfg.Look, refused: CheckLoans(cfg)}, nil
 }
 
 // Handle names the loan. Whoever has it can renew it.
@@ -108,9 +111,15 @@ func (l *Loan) Handle() string {
 	return handleOf(l.secret, l.slots.cfg.Generator.Datacenter, l.worker)
 }
 
-// Now returns the present tick by the clock as it was compared last, which later steps of the wall clock do not move.
+// Now returns the present tick by the store's clock as it was read last, and by this machine's if it has none. Steps of
+// the wall clock do not move it. A program compares its own clock with this one, so its error and that of this machine do
+// not add up: newcomers count on one tolerance.
 func (l *Loan) Now() firn.Tick {
-	return tickOf(l.Layout(), l.slots.wall(*l.slots.checked.Load()))
+	from := *l.slots.checked.Load()
+	if from.there.IsZero() {
+		return tickOf(l.Layout(), l.slots.wall(from))
+	}
+	return tickOf(l.Layout(), from.there.Add(l.slots.cfg.Generator.Time.Monotonic()-from.mono))
 }
 
 // Layout returns the layout of the pool.
@@ -133,9 +142,14 @@ func (l *Loan) Due(known firn.Tick) bool {
 }
 
 // Renew moves the fence to a window ahead, and returns it. Known is the fence that the program knows. If another process
-// held the loan until now, this one takes it over. Errors are those of [Slots.Renew] and *[firn.TimeExhaustedError]. After
-// any other than [ErrLost] the program may use its ticks.
+// held the loan until now, this one takes it over. What it must not move, as its clock or its settings are wrong, it still
+// looks at. Errors are those of [Slots.Renew] and [CheckLoans], and *[firn.TimeExhaustedError]. After any other than
+// [ErrLost] the program may use its ticks.
 func (l *Loan) Renew(ctx context.Context, known firn.Tick) (firn.Tick, error) {
+	if l.refused != nil {
+		_, err := l.keep(ctx, known, nil)
+		return 0, cmp.Or(err, l.refused)
+	}
 	ask := l.ask()
 	return l.keep(ctx, known, &ask)
 }
@@ -173,22 +187,31 @@ func (l *Loan) takeOver(ctx context.Context, known firn.Tick, ask *Ask) (firn.Ti
 	s := l.slots
 	ctx = store.Urgent(ctx)
 	var pool Pool
-	here, clockErr, err := s.beside(ctx, func() (err error) { pool, err = l.pool(ctx); return err })
-	if err := errors.Join(clockErr, err); err != nil {
-		return 0, err
+	// Newcomers rely on this look: a clock that is wrong or does not answer prevents the move, not the look.
+	patient, cancel := turns.WithTimeout(ctx, s.cfg.Generator.Time, patience(s.cfg.Look))
+	here, clockErr, err := s.beside(patient, func() (err error) { pool, err = l.pool(patient); return err })
+	cancel()
+	if err != nil {
+		return 0, errors.Join(err, clockErr)
 	}
 	t := takeover{worker: l.worker, known: known, open: pool.Open && pool.Life != nil}
-	if ask != nil {
+	if ask != nil && clockErr == nil {
 		t.wish = Ask{Now: tickOf(l.Layout(), s.wall(here)), Window: ask.Window}.fence(-1, l.Layout())
 	}
 	reg := s.slot(l.worker)
 	reg.Patience = patience(s.cfg.Look)
-	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.takeOver(t, found, s.latest(here)) })
+	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
+		now := firn.Tick(0) // a wrong clock does not say that the fence has passed; the program stops there by itself
+		if clockErr == nil {
+			now = s.latest(here)
+		}
+		return s.rules.takeOver(t, found, now)
+	})
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, errors.Join(err, clockErr)
 	case !m.write:
-		return known, nil
+		return known, clockErr
 	case m.life != *pool.Life:
 		return 0, errClosed
 	case m.after < s.latest(here): // the write was slow

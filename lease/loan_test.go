@@ -508,3 +508,45 @@ func lendAtRandom(t *testing.T, seed uint64) {
 		t.Errorf("%d programs, %d renewals, %d of them where the loan was not known: too few to find anything", len(programs), renewed, elsewhere)
 	}
 }
+
+// What a server must not move it still looks at: newcomers wait for no longer than a program that looks takes to stop.
+func TestALoanThatMustNotBeMovedIsStillLookedAt(t *testing.T) {
+	seven := int64(7)
+	for name, change := range map[string]func(*world, *Config){
+		"a wrong clock":      func(w *world, c *Config) { c.Generator.Time = skewed{w.time, time.Hour} },
+		"a clock behind":     func(w *world, c *Config) { c.Generator.Time = skewed{w.time, -time.Hour} },
+		"a worker by number": func(_ *world, c *Config) { c.Pinned = &seven },
+		"a virtual clock":    func(_ *world, c *Config) { c.Generator.Clock = firn.ClockVirtual },
+	} {
+		for _, due := range []bool{true, false} {
+			w := newWorld(t)
+			s := w.lenders(2)
+			p := s[0].lend(t)
+			s[0].renewed(t, p)
+			if due {
+				w.time.Pass(40 * time.Second)
+			}
+			change(w, &s[1].cfg)
+			if fence, err := s[1].renew(p); err == nil && fence != p.fence || errors.Is(err, ErrLost) {
+				t.Errorf("%s, due %v: %d, %v; the program has %d", name, due, fence, err, p.fence)
+			}
+			w.mem.Restore(nil)
+			s[1].stops(t, p, name)
+		}
+	}
+}
+
+// The error of the server's clock and that of the program's do not add up.
+func TestAProgramSeesTheStoresClock(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(1)
+	s[0].cfg.Store = remote{w.store, w.time.Wall, nil}
+	s[0].cfg.Generator.Time = skewed{w.time, 8 * time.Second}
+	loan, _, err := Lend(background, s[0].cfg, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := loan.Now(), must(firn.DefaultLayout().Tick(w.time.Wall())); got != want {
+		t.Errorf("it sees %d, the store's clock shows %d", got, want)
+	}
+}

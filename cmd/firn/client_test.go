@@ -44,7 +44,7 @@ func serving(t *testing.T, count int) map[string]*served {
 func sqliteStore(t *testing.T) string {
 	t.Helper()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
-	s, err := storeurl.Make(t.Context(), url)
+	s, err := storeurl.Create(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

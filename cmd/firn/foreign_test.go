@@ -26,7 +26,7 @@ func TestForeignContentIsAFailureThatNamesItsKey(t *testing.T) {
 		{`{"layout":"41/6/6/12"}`, `{"fence":"1","owner":"x"}`, "firn/default/pool"},
 	} {
 		url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
-		s, err := storeurl.Make(context.Background(), url)
+		s, err := storeurl.Create(context.Background(), url)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestForeignContentIsAFailureThatNamesItsKey(t *testing.T) {
 func TestAForeignCounterIsNamedForAnyNumberOfIDs(t *testing.T) {
 	const key = "firn/counter:s"
 	url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
-	s, err := storeurl.Make(context.Background(), url)
+	s, err := storeurl.Create(context.Background(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 func TestAStrictPoolIsShownAndCanBeRelaxed(t *testing.T) {
 	run := session(t)
 	url := "sqlite:" + t.TempDir() + "/firn.db"
-	s, err := storeurl.Make(t.Context(), url)
+	s, err := storeurl.Create(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func TestAServerReloadsItsConfiguration(t *testing.T) {
 func TestSignalsDuringStartup(t *testing.T) {
 	folder := t.TempDir()
 	url := "sqlite:" + filepath.Join(folder, "firn.db")
-	s, err := storeurl.Make(t.Context(), url)
+	s, err := storeurl.Create(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestSignalsDuringStartup(t *testing.T) {
 func TestASIGHUPWhileAPoolIsJoinedHasItsEffectAfterwards(t *testing.T) {
 	folder := t.TempDir()
 	url := "sqlite:" + filepath.Join(folder, "firn.db")
-	s, err := storeurl.Make(t.Context(), url)
+	s, err := storeurl.Create(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func connect(t testing.TB, driver, source string) *sql.DB {
 func onSQLite(t testing.TB) *backend {
 	file := filepath.Join(t.TempDir(), "firn.db")
 	b := &backend{url: "sqlite:" + file}
-	s, err := storeurl.Make(t.Context(), b.url)
+	s, err := storeurl.Create(t.Context(), b.url)
 	check(t, err)
 	check(t, s.Close())
 	onSQL(b, connect(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(10000)"), "?, ?, ?")

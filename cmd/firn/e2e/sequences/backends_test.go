@@ -29,7 +29,7 @@ var makers = []struct {
 
 func onSQLite(t testing.TB) *backend {
 	url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
-	s, err := storeurl.Make(t.Context(), url)
+	s, err := storeurl.Create(t.Context(), url)
 	check(t, err)
 	check(t, s.Close())
 	return &backend{url: func(string) string { return url }}

@@ -67,8 +67,7 @@ func completionOf(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "rollback":
 		return words("refuse", "wait", "history", "ahead", "switch")
 	case "store":
-		return cobra.FixedCompletions([]string{"file:", "sqlite:", "redis://", "mysql://", "postgres://", "etcd://", "zookeeper://", "memory:"},
-			cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)
+		return cobra.FixedCompletions(storeurl.Beginnings(), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)
 	case "pool":
 		return completePools
 	}

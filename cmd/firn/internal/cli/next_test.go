@@ -35,7 +35,7 @@ func TestJSONIsWholeWhenInterrupted(t *testing.T) {
 	} {
 		t.Run(test.kind, func(t *testing.T) {
 			url := "sqlite:" + filepath.Join(t.TempDir(), "firn.db")
-			s, err := storeurl.Make(t.Context(), url)
+			s, err := storeurl.Create(t.Context(), url)
 			if err == nil {
 				err = s.Close()
 			}

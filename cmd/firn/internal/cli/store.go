@@ -81,7 +81,7 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 	if f.byDefault && f.makes && errors.Is(err, store.ErrNotFound) {
 		// The folder may be there and not be mounted yet: then ids of counters repeat.
 		fmt.Fprintf(f.stderr(), "firn: creating the store %s: it is empty, so its counters begin at their first number\n", f.store)
-		s, err = storeurl.Make(ctx, f.store)
+		s, err = storeurl.Create(ctx, f.store)
 	}
 	switch {
 	case err == nil:

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,13 +21,13 @@ first command that generates ids. Stores in servers need not be created.`,
   firn store make sqlite:/srv/firn/firn.db
   firn next --store file:/srv/firn`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 && (strings.HasPrefix(args[0], "file:") || strings.HasPrefix(args[0], "sqlite:")) {
+			if len(args) == 1 && storeurl.Creatable(args[0]) {
 				return nil
 			}
 			return usage(errors.New("name one store, as in firn store make file:/srv/firn or sqlite:/srv/firn/firn.db; other stores need not be created"))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := storeurl.Make(cmd.Context(), args[0])
+			s, err := storeurl.Create(cmd.Context(), args[0])
 			if errors.Is(err, storeurl.ErrURL) {
 				err = usage(err)
 			}

@@ -23,7 +23,7 @@ func front(t testing.TB, url string) http.Handler {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	s, err := storeurl.Make(ctx, url)
+	s, err := storeurl.Create(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}

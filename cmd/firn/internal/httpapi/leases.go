@@ -15,6 +15,7 @@ type LeaseRenewed struct {
 	Pool  string `json:"pool"`
 	Clock uint64 `json:"clock,string"` // the present as a position
 	End   uint64 `json:"end,string"`
+	Once  string `json:"once,omitempty"` // that of the request
 }
 
 // LeaseGranted is the answer to a request for a worker.
@@ -32,13 +33,17 @@ type LeaseGranted struct {
 	LookMS        int64   `json:"look_ms"`
 	Worker        int64   `json:"worker"`
 	Layout        string  `json:"layout"`
+	Once          string  `json:"once,omitempty"`
 }
+
+var once = Parameter{Name: "once", Help: "1 to 64 letters and digits, other ones in each request. The answer repeats them: a client takes no other answer, so no cache can mix answers up", Form: text}
 
 // The requests of leases. A program follows docs/leases.md: this description does not suffice.
 var (
 	LeaseGrant = Route{
 		Name: "lease", Path: "/v1/leases/{pool}", Methods: http.MethodPost,
 		Says:   "Leases a worker to a program that makes its ids itself, by the rules of docs/leases.md. The first grant is short: renew it.",
+		Query:  []Parameter{once},
 		Answer: inJSON("LeaseGranted", of[LeaseGranted]),
 		Codes: leaseCodes(map[int][]string{
 			http.StatusTooManyRequests: {"too_many_leases"}, http.StatusServiceUnavailable: {"pool_full", "joining", "shutting_down"},
@@ -47,7 +52,7 @@ var (
 	LeaseRenew = Route{
 		Name: "renewLease", Path: "/v1/leases/{pool}/renew", Methods: http.MethodPost,
 		Says:   "Checks that a worker is still leased, and moves the end of the lease forward when it is time.",
-		Query:  []Parameter{{Name: "end", Help: "the latest end that the program knows; required", Form: text}},
+		Query:  []Parameter{{Name: "end", Help: "the latest end that the program knows; required", Form: text}, once},
 		Header: []Parameter{{Name: "Firn-Lease", Help: "the lease; required", Form: text}},
 		Answer: inJSON("LeaseRenewed", of[LeaseRenewed]),
 		Codes: leaseCodes(map[int][]string{

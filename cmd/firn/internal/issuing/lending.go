@@ -35,9 +35,6 @@ func (f *Front) Lender(caller *access.Caller, pool string) (Lender, error) {
 	if p == nil {
 		return Lender{}, f.Refuse(failure.New(http.StatusNotFound, "unknown_pool", "unknown pool %q: it is not the setting pool of any namespace of the server; a namespace without that setting has pool \"default\"", pool))
 	}
-	if err := lease.CheckLoans(p.settings); err != nil {
-		return Lender{}, f.Refuse(failure.BadRequest("not_leasable", "pool %q: %v", pool, err))
-	}
 	l := Lender{p.settings, caller.Name(), caller.From(), most, p}
 	here, _ := os.Hostname() // for people only
 	l.Config.Host = fmt.Sprintf("%s for %s at %s", here, l.By, l.Address)
@@ -45,9 +42,20 @@ func (f *Front) Lender(caller *access.Caller, pool string) (Lender, error) {
 	return l, nil
 }
 
+// Leasable returns an error unless workers of the pool may be leased. Those that are leased already, the server looks at.
+func (l Lender) Leasable() error {
+	if err := lease.CheckLoans(l.Config); err != nil {
+		return failure.BadRequest("not_leasable", "pool %q: %v", l.Config.Pool, err)
+	}
+	return nil
+}
+
 // Grants returns an error unless the server may claim workers for programs. It needs a worker itself: then the pool is
 // open, and a newcomer need not wait. A server that is about to end would only make a program turn to another.
 func (f *Front) Grants(l Lender) error {
+	if err := l.Leasable(); err != nil {
+		return err
+	}
 	if f.service.draining.Load() {
 		failed := failure.New(http.StatusServiceUnavailable, "shutting_down", "the server is shutting down: ask another one")
 		failed.Retry = time.Second

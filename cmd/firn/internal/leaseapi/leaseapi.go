@@ -3,6 +3,7 @@
 package leaseapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,10 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -62,19 +66,49 @@ func (a *API) Register(mux *http.ServeMux, to *httpapi.API, front *issuing.Front
 		})
 	}
 	route(&httpapi.LeaseGrant, func(caller *access.Caller, r *http.Request) (any, error) {
-		if r.URL.RawQuery != "" {
-			return nil, front.Refuse(failure.BadRequest("bad_request", "there are no parameters here"))
+		_, once, err := parameters(r)
+		if err != nil {
+			return nil, front.Refuse(err)
 		}
-		return a.Grant(r.Context(), front, caller, r.PathValue("pool"))
+		answer, err := a.Grant(r.Context(), front, caller, r.PathValue("pool"))
+		answer.Once = once
+		return answer, err
 	})
 	route(&httpapi.LeaseRenew, func(caller *access.Caller, r *http.Request) (any, error) {
-		query, err := url.ParseQuery(r.URL.RawQuery)
-		end, wrong := strconv.ParseInt(query.Get("end"), 10, 64)
-		if err != nil || wrong != nil || len(query) != 1 || len(query["end"]) != 1 {
+		query, once, err := parameters(r, "end")
+		if err != nil {
+			return nil, front.Refuse(err)
+		}
+		end, err := strconv.ParseInt(query.Get("end"), 10, 64)
+		if err != nil {
 			end = 0 // is refused
 		}
-		return a.Renew(r.Context(), front, caller, r.PathValue("pool"), r.Header.Get(Header), end)
+		answer, err := a.Renew(r.Context(), front, caller, r.PathValue("pool"), r.Header.Get(Header), end)
+		answer.Once = once
+		return answer, err
 	})
+}
+
+// onceForm is what once may be: a client draws another for each request, and takes no answer without it. So no cache can
+// give one client the answer to another.
+var onceForm = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
+
+// parameters returns those of a request, which may have the named ones and once.
+func parameters(r *http.Request, names ...string) (query url.Values, once string, err error) {
+	if query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		return nil, "", failure.BadRequest("bad_request", "the query cannot be read: %v", err)
+	}
+	for name, values := range query {
+		switch {
+		case name != "once" && !slices.Contains(names, name):
+			return nil, "", failure.BadRequest("bad_request", "%q is not a parameter here. Allowed: %s", name, strings.Join(append(names, "once"), ", "))
+		case len(values) > 1:
+			return nil, "", failure.BadRequest("bad_request", "%s is given %d times: give it once", name, len(values))
+		case name == "once" && !onceForm.MatchString(values[0]):
+			return nil, "", failure.BadRequest("bad_request", "once is %q: 1 to 64 letters and digits are allowed", values[0])
+		}
+	}
+	return query, query.Get("once"), nil
 }
 
 // Grant leases a worker of a pool to a caller. It counts the request.
@@ -160,7 +194,7 @@ func (a *API) renew(ctx context.Context, from issuing.Lender, handle string, end
 		}
 	}
 	if end <= 0 || end&loan.Layout().MaxSequence() != 0 {
-		return answer, failure.BadRequest("bad_request", "the request has no end at which a lease of this layout ends: send it as it was answered last, over HTTP as ?end= and nothing else")
+		return answer, failure.BadRequest("bad_request", "the request has no end at which a lease of this layout ends: send it as it was answered last, over HTTP as ?end=")
 	}
 	known := firn.Tick(end>>loan.Layout().Config().SequenceBits) - 1
 	var through firn.Tick
@@ -178,11 +212,12 @@ func (a *API) renew(ctx context.Context, from issuing.Lender, handle string, end
 	return renewed(loan, from, through), err
 }
 
-// takeOver renews a lease that this server does not hold.
+// takeOver renews a lease that this server does not hold. One that it must not take over, it still looks at.
 func (a *API) takeOver(ctx context.Context, from issuing.Lender, loan *lease.Loan, known firn.Tick) (firn.Tick, error) {
-	of, err := a.book.reserve(from)
-	if err != nil {
-		return 0, err
+	of, full := a.book.reserve(from)
+	if full != nil {
+		_, err := loan.Look(ctx, known)
+		return 0, cmp.Or(err, full)
 	}
 	through, err := loan.Renew(ctx, known)
 	if loan.Held() < 0 { // also if there was nothing to move: then the other server holds it still

@@ -127,6 +127,12 @@ func TestALeaseGoesOnAtAnotherServer(t *testing.T) {
 	if status, k := post(t, first, "a", "default/renew"+end(r), l.Lease); status != http.StatusOK || k.End != r.End {
 		t.Errorf("back at the first: %d %+v", status, k)
 	}
+	// Beyond the limit it is looked at: a loss is not hidden.
+	lost := other
+	lost.End += 1 << other.SequenceBits
+	if status, l := post(t, second, "a", "default/renew"+end(lost), other.Lease); status != http.StatusGone || l.Error.Code != "lease_lost" {
+		t.Errorf("lost beyond the limit: %d %+v", status, l)
+	}
 	_, other = post(t, first, "b", "default/renew"+end(other), other.Lease)
 	if status, k := post(t, second, "a", "default/renew"+end(other), other.Lease); status != http.StatusOK || k.End != other.End {
 		t.Errorf("only looked at, beyond the limit: %d %+v", status, k)

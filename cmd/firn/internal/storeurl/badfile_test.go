@@ -107,14 +107,14 @@ func TestOnlyMakeCreatesAStoreInAFile(t *testing.T) {
 func TestATildeIsNotExpanded(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, url := range []string{"file:~/firn", "file:~", "file:~me/firn", "sqlite:~/firn.db"} {
-		for _, open := range []func(context.Context, string) (store.Store, error){Open, Make} {
+		for _, open := range []func(context.Context, string) (store.Store, error){Open, Create} {
 			if _, err := open(context.Background(), url); !errors.Is(err, ErrURL) || !strings.Contains(err.Error(), url+": ~ is not expanded") || !strings.Contains(err.Error(), "$HOME") {
 				t.Errorf("%s: %v", url, err)
 			}
 		}
 	}
 	for _, url := range []string{"file:./~/firn", "sqlite:./~firn.db"} {
-		s, err := Make(context.Background(), url)
+		s, err := Create(context.Background(), url)
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
 		} else if err := s.Close(); err != nil {

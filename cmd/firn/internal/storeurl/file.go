@@ -9,19 +9,6 @@ import (
 	"github.com/firn-id/firn/store/filestore"
 )
 
-// Make is [Open], but first creates a store in a folder or in a SQLite file. The other stores are on
-// servers, and need no creation.
-func Make(ctx context.Context, text string) (store.Store, error) {
-	scheme, path, _ := strings.Cut(text, ":")
-	switch scheme {
-	case "file":
-		return openFolder(path, filestore.Make)
-	case "sqlite":
-		return openSQLite(ctx, path, true)
-	}
-	return Open(ctx, text)
-}
-
 // checkPath refuses an empty path and one that begins with ~. Shells expand ~ only at the beginning of a word, and
 // the home of a service is not the user's.
 func checkPath(scheme, path, what, example string) error {
@@ -37,7 +24,15 @@ func checkPath(scheme, path, what, example string) error {
 // fileStore adds its name to errors, and can be examined.
 type fileStore struct{ *filestore.Store }
 
-func openFolder(dir string, open func(string) (*filestore.Store, error)) (store.Store, error) {
+func openFolder(_ context.Context, dir string) (store.Store, error) {
+	return folder(dir, filestore.Open)
+}
+
+func createFolder(_ context.Context, dir string) (store.Store, error) {
+	return folder(dir, filestore.Make)
+}
+
+func folder(dir string, open func(string) (*filestore.Store, error)) (store.Store, error) {
 	if err := checkPath("file", dir, "FOLDER", "/var/lib/firn"); err != nil {
 		return nil, err
 	}

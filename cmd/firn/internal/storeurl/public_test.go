@@ -20,7 +20,7 @@ func TestClientsDoNotLearnThePathOfAFile(t *testing.T) {
 		"file":   os.RemoveAll,
 	} {
 		path := filepath.Join(t.TempDir(), "hidden-place")
-		s, err := storeurl.Make(t.Context(), scheme+":"+path)
+		s, err := storeurl.Create(t.Context(), scheme+":"+path)
 		if err != nil {
 			t.Fatal(err)
 		}

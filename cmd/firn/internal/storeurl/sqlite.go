@@ -28,9 +28,17 @@ type sqliteStore struct {
 	path string
 }
 
-// openSQLite opens a file that other processes may also have open. If makes is set, it creates the
+func openSQLite(ctx context.Context, path string) (store.Store, error) {
+	return sqliteFile(ctx, path, false)
+}
+
+func createSQLite(ctx context.Context, path string) (store.Store, error) {
+	return sqliteFile(ctx, path, true)
+}
+
+// sqliteFile opens a file that other processes may also have open. If makes is set, it creates the
 // store if the file has none.
-func openSQLite(ctx context.Context, path string, makes bool) (store.Store, error) {
+func sqliteFile(ctx context.Context, path string, makes bool) (store.Store, error) {
 	if err := checkPath("sqlite", path, "PATH", "/var/lib/firn/firn.db"); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func child(job, path string) error {
 		}
 		path += ".mounted"
 	}
-	s, err := Make(ctx, "sqlite:"+path)
+	s, err := Create(ctx, "sqlite:"+path)
 	if err != nil || job == "open" {
 		return err
 	}
@@ -93,7 +93,7 @@ func start(job, path string) *exec.Cmd {
 // open opens the store in a file, and creates it if it does not exist.
 func open(t *testing.T, path string) *sqliteStore {
 	t.Helper()
-	s, err := Make(context.Background(), "sqlite:"+path)
+	s, err := Create(context.Background(), "sqlite:"+path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestANewFileCanBeOpenedConcurrently(t *testing.T) {
 		for range 8 {
 			group.Go(func() {
 				<-begin
-				s, err := Make(context.Background(), "sqlite:"+path)
+				s, err := Create(context.Background(), "sqlite:"+path)
 				if err != nil {
 					t.Error(err)
 					return

@@ -2,10 +2,10 @@
 package storeurl
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,24 +14,58 @@ import (
 	"github.com/firn-id/firn/etcdstore"
 	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/filestore"
 	"github.com/firn-id/firn/store/hosturl"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/zkstore"
 )
 
-// Supported lists the URLs that Open accepts, for messages and help.
-const Supported = "memory:, file:FOLDER, sqlite:PATH, redis://, rediss://, mysql://, postgres://, etcd:// and zookeeper://"
+// A kind is what the URLs of one scheme name.
+type kind struct {
+	scheme string
+	form   string // what follows the scheme and its colon, for messages; // for servers
+	port   string // the usual one of its servers
 
-// openers open the stores of other hosts.
-var openers = map[string]func(ctx context.Context, url string) (store.Store, error){
-	"redis":      openAs(redisstore.Open),
-	"rediss":     openAs(redisstore.Open),
-	"etcd":       openAs(etcdstore.Open),
-	"zookeeper":  openAs(zkstore.Open),
-	"mysql":      openMySQL,
-	"postgres":   openPostgres,
-	"postgresql": openPostgres,
+	open     func(ctx context.Context, url string) (store.Store, error)     // for other than servers: what follows the colon
+	create   func(ctx context.Context, path string) (store.Store, error)    // nil: there is nothing to create
+	diagnose func(ctx context.Context, url string) ([]store.Finding, error) // nil: the error of open says it all
+}
+
+// kinds are all stores, in the order in which messages and completions have them. What a new store needs is here.
+var kinds = []kind{
+	{scheme: "memory", open: openMemory},
+	{scheme: "file", form: "FOLDER", open: openFolder, create: createFolder},
+	{scheme: "sqlite", form: "PATH", open: openSQLite, create: createSQLite},
+	{scheme: "redis", form: "//", port: "6379", open: openAs(redisstore.Open)},
+	{scheme: "rediss", form: "//", open: openAs(redisstore.Open)},
+	{scheme: "mysql", form: "//", port: "3306", open: openMySQL},
+	{scheme: "postgres", form: "//", port: "5432", open: openPostgres},
+	{scheme: "postgresql", form: "//", open: openPostgres},
+	{scheme: "etcd", form: "//", port: "2379", open: openAs(etcdstore.Open), diagnose: etcdstore.Diagnose},
+	{scheme: "zookeeper", form: "//", port: "2181", open: openAs(zkstore.Open), diagnose: zkstore.Diagnose},
+}
+
+// find returns the kind of a URL, and what follows its scheme.
+func find(text string) (k kind, rest string, ok bool) {
+	scheme, rest, _ := strings.Cut(text, ":")
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.scheme == scheme })
+	if i < 0 {
+		return kind{}, rest, false
+	}
+	return kinds[i], rest, true
+}
+
+// Beginnings returns how the URLs of all stores begin.
+func Beginnings() (all []string) {
+	for _, k := range kinds {
+		all = append(all, k.scheme+":"+k.form[:strings.LastIndexByte(k.form, '/')+1])
+	}
+	return all
+}
+
+// Creatable reports whether the URL names a store that [Create] creates, and that must exist for [Open].
+func Creatable(text string) bool {
+	k, _, _ := find(text)
+	return k.create != nil
 }
 
 // QuietRedis keeps the Redis client from writing to standard error, for the whole program, where it is used without a
@@ -51,6 +85,13 @@ func openAs[S store.Store](open func(context.Context, string) (S, error)) func(c
 		}
 		return s, nil
 	}
+}
+
+func openMemory(_ context.Context, rest string) (store.Store, error) {
+	if rest != "" {
+		return nil, urlErrorf("store %q: memory: takes nothing after the colon", "memory:"+rest)
+	}
+	return memory{memstore.New(nil)}, nil
 }
 
 // memory is a store for tests; firn doctor rates it bad.
@@ -87,51 +128,62 @@ func urlErrorf(format string, args ...any) error { return urlError{fmt.Errorf(fo
 // [store.ErrNotFound]. Its errors, and those of the store, name the store and repeat no
 // password in the URL. For a text that cannot be a store URL the error is [ErrURL].
 func Open(ctx context.Context, text string) (store.Store, error) {
-	scheme, rest, ok := strings.Cut(text, ":")
-	open := openers[scheme]
+	k, rest, known := find(text)
 	switch {
 	case text == "":
-		return nil, urlErrorf("the store's URL is empty: %s are supported, as in file:/var/lib/firn", Supported)
-	case !ok:
-		return nil, urlErrorf("store %q has no scheme: %s are supported, as in file:%[1]s", Redact(text), Supported)
-	case scheme == "memory" && rest == "":
-		return memory{memstore.New(nil)}, nil
-	case scheme == "memory":
-		return nil, urlErrorf("store %q: memory: takes nothing after the colon", Redact(text))
-	case scheme == "file":
-		return openFolder(rest, filestore.Open)
-	case scheme == "sqlite":
-		return openSQLite(ctx, rest, false)
-	case open == nil && isHost(text):
-		return nil, urlErrorf("store %q has no scheme: %s are supported, as in %s://%[1]s", Redact(text), Supported, cmp.Or(schemeOf[rest], "redis"))
-	case open == nil:
-		return nil, urlErrorf("store %q: unknown scheme: %s are supported", Redact(text), Supported)
+		return nil, urlErrorf("the store's URL is empty: %s are supported, as in file:/var/lib/firn", supported())
+	case !strings.Contains(text, ":"):
+		return nil, urlErrorf("store %q has no scheme: %s are supported, as in file:%[1]s", Redact(text), supported())
+	case !known && isHost(text):
+		return nil, urlErrorf("store %q has no scheme: %s are supported, as in %s://%[1]s", Redact(text), supported(), schemeOf(rest))
+	case !known:
+		return nil, urlErrorf("store %q: unknown scheme: %s are supported", Redact(text), supported())
+	case k.form != "//":
+		return k.open(ctx, rest)
 	case !strings.HasPrefix(rest, "//"):
-		return nil, urlErrorf("store %q: write %s://HOST", Redact(text), scheme)
+		return nil, urlErrorf("store %q: write %s://HOST", Redact(text), k.scheme)
 	}
-	s, err := open(ctx, text)
+	s, err := k.open(ctx, text)
 	if err != nil {
 		return nil, fmt.Errorf("store %q: %w", Redact(text), err)
 	}
 	return s, nil
 }
 
+// Create is [Open], but first creates a store in a folder or in a SQLite file. The other stores are on
+// servers, and need no creation.
+func Create(ctx context.Context, text string) (store.Store, error) {
+	if k, rest, _ := find(text); k.create != nil {
+		return k.create(ctx, rest)
+	}
+	return Open(ctx, text)
+}
+
 // Diagnose returns what can be found out about the servers of a store that [Open] could not open; nothing, for most
 // stores: the error says it all.
 func Diagnose(ctx context.Context, text string) []store.Finding {
-	scheme, _, _ := strings.Cut(text, ":")
-	var found []store.Finding
-	switch scheme { // the error of a question is the one that Open had
-	case "etcd":
-		found, _ = etcdstore.Diagnose(ctx, text)
-	case "zookeeper":
-		found, _ = zkstore.Diagnose(ctx, text)
+	k, _, _ := find(text)
+	if k.diagnose == nil {
+		return nil
 	}
+	found, _ := k.diagnose(ctx, text) // the error of a question is the one that Open had
 	return found
 }
 
-// schemeOf has the scheme for each store's usual port.
-var schemeOf = map[string]string{"6379": "redis", "2379": "etcd", "2181": "zookeeper", "3306": "mysql", "5432": "postgres"}
+// supported lists the URLs that Open accepts, for messages.
+func supported() string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, k.scheme+":"+k.form)
+	}
+	return strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
+}
+
+// schemeOf returns the scheme for a store's usual port.
+func schemeOf(port string) string {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return port != "" && k.port == port })
+	return kinds[max(i, slices.IndexFunc(kinds, func(k kind) bool { return k.scheme == "redis" }))].scheme
+}
 
 // isHost reports whether a text is HOST:PORT.
 func isHost(text string) bool {
@@ -141,7 +193,7 @@ func isHost(text string) bool {
 
 // Redact returns a store URL for people to read, without anything that may be a password.
 func Redact(text string) string {
-	if strings.HasPrefix(text, "sqlite:") || strings.HasPrefix(text, "file:") {
+	if Creatable(text) {
 		return text // a path, which may contain any characters
 	}
 	return hosturl.Redact(text)
