@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,11 +104,29 @@ func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error
 		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, patience(s.cfg.Look))); err != nil {
 			return err
 		}
-		if err := s.unwritten(ctx, pool); err != nil {
+		err := s.unwritten(ctx, pool)
+		if err == nil {
+			err = s.writable(ctx, pool)
+		}
+		if err != nil {
 			return fmt.Errorf("%w: %w", errAgain, err)
 		}
 	}
 	return nil
+}
+
+// writable returns an error unless the store accepts writes: holders that find their slot gone must write it, and a store
+// may answer reads and refuse writes. The write tried is over a revision that no record has, so it changes nothing: backends
+// count revisions from 1, or draw all their bits at random.
+func (s *Slots) writable(ctx context.Context, pool Pool) error {
+	value, err := register.Encode(pool)
+	if err == nil {
+		_, err = s.cfg.Store.CompareAndSwap(ctx, poolKey(s.cfg.Pool), pool.revision^1<<62, value)
+	}
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return fmt.Errorf("the record of pool %q could not be written: %w", s.cfg.Pool, cmp.Or(err, errAgain))
 }
 
 // unwritten returns an error unless the pool's record is the one that was listed, and the store

@@ -131,6 +131,22 @@ func TestACopyOlderThanAWindowGrantsNothingThatIsHeld(t *testing.T) {
 	w.mustTake(holder, 10)
 }
 
+// Holders that find their slots gone must write them: a wait during which the store refuses writes does not count.
+func TestAWaitInWhichTheStoreRefusesWritesBeginsAgain(t *testing.T) {
+	w := newWorld(t)
+	began := w.time.Wall()
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if since := w.time.Wall().Sub(began); c.Op == storetest.OpCompareAndSwap && since > 4*time.Second && since < 9*time.Second {
+			return storetest.Refuse
+		}
+		return storetest.Pass
+	}
+	w.start(w.shared)
+	if took := w.time.Wall().Sub(began); took < 8*time.Second+grace { // it tries each 2 s
+		t.Errorf("it waited %v, want %v from the end of the refusals", took, grace)
+	}
+}
+
 // Processes of one machine have one clock, but a copy knows less than they did: a tick that may have been used is not used
 // again, however long it lasts.
 func TestAnEmbeddedStoreThatWasSetBackGrantsNoTickTwice(t *testing.T) {
