@@ -124,7 +124,7 @@ type Lease struct {
 	err    error // of Close
 }
 
-// Open joins the pool, takes a worker and keeps it until Close. Ctx bounds only the joining. Errors are
+// Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Errors are
 // those of [Slots.Acquire] and of settings.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	source, err := NewSlots(cfg)
@@ -135,13 +135,16 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	return keep(ctx, source, cfg)
 }
 
-// Check returns the mistakes that [Open] would find before its first call of a store, if there is one.
+// Check returns all mistakes that [Open] would find before its first call of a store, if there is one.
 func (cfg Config) Check() error {
 	source, err := newSlots(cfg)
 	if err == nil {
 		_, err = prepare(source, cfg)
+		return err
 	}
-	return err
+	cfg.Look, cfg.Generator.Datacenter = 0, 0 // newSlots has reported these
+	_, further := prepare(nil, cfg)
+	return errors.Join(err, further)
 }
 
 // Keep is [Open] over any source of workers. It refuses settings of a pool: the source knows its own.
@@ -178,19 +181,19 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	config.Fill(&g.Time, &g.Random, &cfg.Log)
 	cfg.Window = cmp.Or(cfg.Window, defaultWindow)
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)
-	if err := errors.Join(
-		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
-		config.Check("look", cfg.Look, minLook, maxWindow, ""),
-	); err != nil {
-		return nil, err
-	}
 	unit := g.Layout.Unit()
 	window := firn.Tick(cfg.Window/unit) + 1
+	err := errors.Join(
+		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
+		config.Check("look", cfg.Look, minLook, maxWindow, ""))
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired = l.switchWorker, l.retired
-	if _, err := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); err != nil {
+	if _, made := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); made != nil {
+		err = errors.Join(err, made)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if s, ok := source.(checked); ok {
@@ -198,7 +201,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 			return nil, err
 		}
 	}
-	_, err := g.Layout.Tick(g.Time.Wall())
+	_, err = g.Layout.Tick(g.Time.Wall())
 	return l, err
 }
 
@@ -283,7 +286,7 @@ func (l *Lease) Local() *firn.Local { return l.gen.Local() }
 func (l *Lease) Check() error { return l.gen.Check() }
 
 // Close stops the generator and releases its worker, and workers left whose release failed. After Close
-// no id is issued. Ctx bounds the calls of the store: if they fail, the worker stays unused until its
+// no id is issued. The ctx bounds the calls of the store: if they fail, the worker stays unused until its
 // fence. Close may be called twice.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Do(func() {

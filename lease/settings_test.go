@@ -106,6 +106,24 @@ func TestAMistakeNamesTheFieldOfTheConfig(t *testing.T) {
 	}
 }
 
+func TestCheckReportsTheMistakesOfThePoolAndOfTheGeneratorTogether(t *testing.T) {
+	for _, cfg := range []Config{
+		{Pool: "a/b", Window: time.Millisecond, Look: -1, Generator: firn.Config{Ahead: 10_000 * time.Hour, Datacenter: 1}},
+		{Window: time.Millisecond, Generator: firn.Config{Ahead: 10_000 * time.Hour}},
+	} {
+		want := []string{"window", "ahead"}
+		if cfg.Pool != "" {
+			want = append(want, "pool", "look", "datacenter 1 is")
+		}
+		err := cfg.Check()
+		for _, what := range want {
+			if err == nil || strings.Count(err.Error(), what) != 1 {
+				t.Errorf("%v does not name the %s once", err, what)
+			}
+		}
+	}
+}
+
 func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
 	for look, want := range map[time.Duration]string{-1: "look -1ns is out of range: 25ms to 720h0m0s", minLook - 1: "look", minLook: "", maxWindow: "", maxWindow + 1: "look"} {
 		_, err := start(context.Background(), Fixed(1), Config{Look: look})
