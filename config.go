@@ -99,16 +99,16 @@ type Config struct {
 	Rollback Rollback
 
 	// Ahead bounds how far ids may run ahead of the clock: when a burst has used up
-	// the sequence of a tick, it continues with later ticks. With ClockWall, Ahead also hides
-	// smaller steps back of the clock. At most 8760h; negative means 0.
+	// the sequence of a tick, it continues with later ticks. A generator also starts that far ahead of the
+	// clock. With ClockWall, Ahead also hides smaller steps back of the clock. At most 8760h; negative means 0.
 	//
 	// Default: 10ms with ClockSteady; 0 with ClockWall, as [History] requires; no bound with
 	// ClockVirtual, where a positive Ahead makes the generator read the clock once per tick.
 	Ahead time.Duration
 
-	// Lag allows ids to carry times that are about so much behind the clock, so that most calls
+	// With Lag, times in ids may be behind the clock by about this much, so that most calls
 	// need not read it: it is read sixteen times in Lag, as long as ids are made at a steady
-	// rate, and a timer ends the use of a reading that is Lag old. This is no hard limit: where
+	// rate, and a timer drops a reading that is Lag old. This is no hard limit: where
 	// goroutines keep all processors busy, Go runs timers up to 10ms later; and a process that
 	// stands still in between (a busy machine, SIGSTOP, a suspended machine) may issue some ids of
 	// the old time when it continues. Order, fences and uniqueness do not depend on Lag. With

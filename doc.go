@@ -7,8 +7,8 @@
 // A [Layout] says how an id's 63 bits are divided into time, datacenter, worker
 // and sequence; [ParseLayout] knows the usual ones by name. A [Generator] makes
 // the ids of one worker from a steady clock, or from the wall clock with a
-// [Rollback] chain for when that goes back. An [ID] is a plain integer with
-// text forms that sort.
+// [Rollback] chain, which says what to do when it goes back. An [ID] is a plain
+// integer with text forms that sort.
 //
 // The package assumes, and cannot check, that no two generators of one pool
 // have the same worker number. Package lease assigns numbers so that this

@@ -119,7 +119,7 @@ const maxFetch = 10_000_000
 // errWaited is the cause of a wait that Config.Wait has ended.
 var errWaited = errors.New("waited long enough")
 
-// explain makes the caller's error of err, which is not nil. Ctx is the caller's own. Last says why the
+// explain makes the caller's error of err, which is not nil. The ctx is the caller's own. Last says why the
 // servers gave nothing when they were last asked; nil if they have not answered.
 func (n *Namespace[T]) explain(ctx context.Context, err, last error) error {
 	cause := context.Cause(ctx)

@@ -18,7 +18,7 @@ import (
 // process, the next policy serves the call. A number that was left counts as held until the next look.
 //
 // Fixed has no store, so nothing outlives the process. A restart repeats no id under the conditions of
-// [firn.New], where the clock is that of all processes that had any of these numbers. A Virtual clock
+// [firn.New], if all processes that had these numbers read the same clock. ClockVirtual
 // without a bound, or with From, breaks them. So does a restart while the clock is still back: the new
 // process cannot know what the old one has issued ahead of the clock. Close of the old one knows it: its
 // error says until when no process may start, and without an error one may start at once. A crash says

@@ -24,7 +24,7 @@ import (
 // fence that [Lend], Renew or Look returned. After [ErrLost] it must stop at once.
 //
 // A handle names the loan in every process with the same store and settings. One that gets the handle of another's loan
-// takes it over: see rules.takeOver. The other finds its holding replaced; nobody asks it. A loan that nobody renews ends
+// takes it over. The other process learns that at its next call; it cannot refuse. A loan that nobody renews ends
 // at its fence; it cannot be released before, since the program may have a copy: a forked process, say.
 //
 // The methods may be called concurrently.
@@ -39,7 +39,7 @@ type Loan struct {
 }
 
 // Lend claims a worker for first, rounded up to whole ticks, and not for longer: if its answer is lost, the worker is
-// soon free again. Renew grants a window. Cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
+// soon free again. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
 // [Slots.Acquire].
 func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Grant, error) {
 	if err := CheckLoans(cfg); err != nil {

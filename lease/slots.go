@@ -106,7 +106,7 @@ func (cfg *Config) check() error {
 		config.In("Strict", config.Check("strict wait", cfg.Strict, 0, maxStrict, "")),
 	}
 	if cfg.Pinned == nil && len(cfg.Spares) > 0 {
-		errs = append(errs, config.In("Spares", firn.NewSyntaxError("list of spares", fmt.Sprint(cfg.Spares), "spares are for a fixed worker: name that too")))
+		errs = append(errs, config.In("Spares", firn.NewSyntaxError("list of spares", fmt.Sprint(cfg.Spares), "spares need a fixed worker, in Go Config.Pinned: name that too")))
 	}
 	if cfg.Strict > 0 && cfg.Store != nil && cfg.Store.Traits().Clock == nil {
 		errs = append(errs, firn.NewSyntaxError("strict wait", cfg.Strict.String(),

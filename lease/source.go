@@ -54,7 +54,7 @@ var errNoOther = config.In("Rollback", firn.NewSyntaxError("rollback", "switch",
 // An Ask is what a holder requests from a [Source].
 type Ask struct {
 	Now    firn.Tick // what the holder's clock shows
-	From   firn.Tick // the tick that it would issue next; for a new holder, the first that no earlier run on this clock can have used; it may lie past the layout's last tick
+	From   firn.Tick // the tick that it would issue next; for a new holder, the first tick that no earlier process with this clock can have used; it may lie past the layout's last tick
 	Window firn.Tick // how many ticks beyond From it wants
 }
 

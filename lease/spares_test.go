@@ -106,11 +106,11 @@ func TestTheWorkerIsTakenAheadOnlyWithoutAFreeSpare(t *testing.T) {
 func TestSparesThatCannotBeUsedAreRefused(t *testing.T) {
 	w := newWorld(t)
 	for want, change := range map[string]func(*Config){
-		"spare 1024 is out of range: 0 to 1023":                                            spared(8, 1024),
-		`"7" is not a valid spare: that is the worker itself`:                              spared(7),
-		`"8" is not a valid spare: it is named twice`:                                      spared(8, 8),
-		`"[8]" is not a valid list of spares: spares are for a fixed worker`:               func(c *Config) { c.Spares = []int64{8} },
-		"there is no other to switch to: name spares for it, or leave out switch or the w": spared(),
+		"spare 1024 is out of range: 0 to 1023":                                             spared(8, 1024),
+		`"7" is not a valid spare: that is the worker itself`:                               spared(7),
+		`"8" is not a valid spare: it is named twice`:                                       spared(8, 8),
+		`"[8]" is not a valid list of spares: spares need a fixed worker, in Go Config.Pin`: func(c *Config) { c.Spares = []int64{8} },
+		"there is no other to switch to: name spares for it, or leave out switch or the w":  spared(),
 	} {
 		if _, err := w.try(change); err == nil || strings.Count(err.Error(), want) != 1 {
 			t.Errorf("%v\nwant %s", err, want)

@@ -13,8 +13,8 @@ var (
 	ErrExhausted = errors.New("segment: ids exhausted")
 	// ErrStripe is matched by *[StripeError]: the name has another stripe.
 	ErrStripe = errors.New("segment: name with another stripe")
-	// ErrOrder: a range was dropped, since it does not begin above all ids issued here, or
-	// overlaps a held range.
+	// ErrOrder: a range was dropped, because its first id is not above every id issued here, or
+	// because it overlaps a held range.
 	ErrOrder = errors.New("segment: range out of order")
 	// ErrSource: a [Source] broke its contract with an invalid range.
 	ErrSource = errors.New("segment: broken source")

@@ -13,8 +13,8 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// MaxReserve bounds the ids that one call of [Namespace.Reserve] returns.
-const MaxReserve = maxTake
+// MaxReserve, 1,048,576, bounds the ids that one call of [Namespace.Reserve] returns.
+const MaxReserve = 1 << 20
 
 // A Namespace issues the ids of one name. Its methods may be called concurrently. Within this process,
 // an id requested after another was received is greater; each process issues its own ranges.

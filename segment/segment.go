@@ -60,7 +60,7 @@ type Config struct {
 	// Start is the least id, and the first id of a name that the store does not know.
 	// A counter below it is raised. Default: 1.
 	Start firn.ID
-	// Max is the last id, the same in all processes of a name. Default: [firn.MaxID].
+	// Max is the last id. All processes that use a name need the same Max. Default: [firn.MaxID].
 	Max firn.ID
 	// Offset and Stride restrict ids to those that leave the remainder Offset when divided by
 	// Stride, up to 1,048,576. This lets independent stores serve one name. The store keeps
@@ -244,7 +244,7 @@ func (s *Segments) All() iter.Seq[*Namespace] {
 }
 
 // Close ends issuing, waits for fetches in progress, and gives unused ids back if they are
-// still the newest of their name. Once it returns, no id is issued. Ctx bounds all of this. Ids
+// still the newest of their name. Once it returns, no id is issued. The ctx bounds all of this. Ids
 // that could not be given back are never issued by any process. It may be called twice.
 func (s *Segments) Close(ctx context.Context) error {
 	if first := s.fetches.Close(); !first {

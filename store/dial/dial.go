@@ -1,6 +1,6 @@
 // Package dial connects to the servers of a store. It is for authors of stores.
 //
-// A holder of a worker that lives must find its store again before newcomers stop waiting for it: 12 s. So a
+// A running process that holds a worker must reach its store again before newcomers stop waiting for it: 12 s. So a
 // lost address, name server or host may take only a part of that, and each connection uses the addresses and
 // certificates of that moment. Clients' own dialers give a short time-out to the first address alone, look
 // names up once, or try lost hosts one by one.
@@ -25,9 +25,9 @@ const (
 	// headStart is the time of each address, or host, before the next.
 	headStart = 250 * time.Millisecond
 
-	// Timeout bounds a dial. It outlives the call that began it: let the client finish it, and a later call
+	// Timeout, 25 s, bounds a dial. It outlives the call that began it: let the client finish it, and a later call
 	// use the connection.
-	Timeout = lookupTimeout + 5*time.Second
+	Timeout = 25 * time.Second // lookupTimeout, and five more for the connection
 )
 
 // A Dialer connects to hosts by their names. It may be used concurrently.

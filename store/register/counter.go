@@ -10,7 +10,7 @@ import (
 // is two counters. (A pool's keys are firn/POOL/…, and pool names have no colon.)
 func CounterKey(name string) string { return "firn/counter:" + name }
 
-// A Use is the part that the records of all counters have: what the counter is for. What is empty is not known,
+// A Use is the part that the records of all counters have: what the counter is for. An empty field is unknown,
 // as in a record that was written by hand, and the next write adds it.
 type Use struct {
 	Kind string `json:"kind,omitempty"` // "segment" or "sequence"

@@ -12,7 +12,7 @@ import (
 )
 
 // MySQL is the dialect of MySQL and MariaDB, with the engine InnoDB. The text of the driver's errors
-// must begin with "Error 1146", as in go-sql-driver/mysql: its type has no method.
+// must begin with "Error 1146", as in go-sql-driver/mysql: its error type has no method that returns the number.
 var MySQL = mysqlDialect
 
 var mysqlDialect = Dialect{

@@ -15,7 +15,7 @@
 // give it a *sql.DB of its own: settings that another user of a connection leaves behind are not all
 // noticed. Where no database is running already, package filestore or a Redis needs less.
 //
-// Db must reach the primary alone, since a replica may be behind; in a Galera cluster, one member, unless
+// The db must reach the primary alone, since a replica may be behind; in a Galera cluster, one member, unless
 // wsrep_sync_wait is set. What survives, and what begins a new life, is in docs/store-faults.md.
 //
 // # Replicas

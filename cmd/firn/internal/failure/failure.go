@@ -79,7 +79,7 @@ func Of(err error) *Failure {
 	return f
 }
 
-// OfDeadline returns err, or, if the deadline that the caller gave its request ended it, a failure that says so. Ctx is
+// OfDeadline returns err, or, if the deadline that the caller gave its request ended it, a failure that says so. The ctx is
 // the request's, without time-outs of the server. That the caller did not wait is no fault of the server, so the code is
 // that of callers who leave; the status lets clients ask another server.
 func OfDeadline(ctx context.Context, err error) error {

@@ -70,7 +70,7 @@ func (m *mending) well(ctx context.Context) bool {
 	return err == nil || ctx.Err() != nil || errors.Is(err, firn.ErrClosed)
 }
 
-// close ends probing for good. Ctx bounds how long it waits for that.
+// close ends probing for good. The ctx bounds how long it waits for that.
 func (m *mending) close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true

@@ -67,7 +67,7 @@ var wrongFiles = map[string][]string{
 	"namespaces:\n  a: {worker: 7, spares: [8, 7]}":                        {"line 2", "namespaces.a.spares", `"7" is not a valid spare: that is the worker itself`},
 	"namespaces:\n  a: {worker: 7, spares: 8}":                             {"line 2", "namespaces.a.spares"},
 	"namespaces:\n  a: {worker: 7, spares: [many]}":                        {"line 2", "namespaces.a.spares", "many"},
-	"namespaces:\n  a: {spares: [8]}":                                      {"line 2", "namespaces.a.spares", "spares are for a fixed worker"},
+	"namespaces:\n  a: {spares: [8]}":                                      {"line 2", "namespaces.a.spares", "spares need a fixed worker"},
 	"namespaces:\n  a: {clock: wall, rollback: [history], ahead: 5ms}":     {"line 2", "namespaces.a.ahead", "history"},
 	"namespaces:\n  a: {window: 1ms}":                                      {"line 2", "namespaces.a.window", "100ms"},
 	"namespaces:\n  a/b: {}":                                               {"namespaces.a/b", "namespace name"},
