@@ -31,6 +31,7 @@ type core struct {
 	worker         int64
 	before         Tick // the tick before the grant's first
 	floor, ceiling uint64
+	revoked        bool   // by Halt, until the next grant
 	pos            uint64 // the next position
 	high           uint64 // the position above every issued one; 0 before the first
 	behind         uint64 // the start of the tick above all ids of earlier grants; 0 if there are no such ids
@@ -216,10 +217,10 @@ func (c *core) exhausted() decision {
 // ended is the refusal to issue at or above the ceiling.
 func (c *core) ended() decision {
 	fence := c.tickOf(c.ceiling) - 1
-	if fence >= c.layout.MaxTick() {
+	if fence >= c.layout.MaxTick() && !c.revoked {
 		return c.exhausted()
 	}
-	return decision{err: &FenceError{Worker: c.worker, Tick: fence, Fence: c.layout.Time(fence)}}
+	return decision{err: &FenceError{Worker: c.worker, Tick: fence, Fence: c.layout.Time(fence), Revoked: c.revoked}}
 }
 
 // serve decides when the clock has not gone back.

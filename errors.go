@@ -109,14 +109,19 @@ func (e *ClockBackError) Is(target error) bool { return target == ErrClockBack }
 func (e *ClockBackError) Unwrap() error { return e.Switch }
 
 // A FenceError reports that the fence is reached because the lease has not been renewed
-// in time. Once it is renewed, the generator issues ids again.
+// in time. Once it is renewed, the generator issues ids again. If Revoked is set, the grant
+// has ended at once ([Generator.Halt]), and only another grant helps.
 type FenceError struct {
-	Worker int64
-	Fence  time.Time // the start of the last tick that may be issued
-	Tick   Tick      // that tick
+	Worker  int64
+	Fence   time.Time // the start of the last tick that may be issued; if Revoked, that might have been
+	Tick    Tick      // that tick
+	Revoked bool      // by [Generator.Halt], as package lease does when another may have the same ticks
 }
 
 func (e *FenceError) Error() string {
+	if e.Revoked {
+		return fmt.Sprintf("the grant of worker %d was revoked: the generator continues when it has another grant", e.Worker)
+	}
 	return fmt.Sprintf("fence of worker %d reached at %s: the generator continues when the lease is renewed", e.Worker, stamp(e.Fence))
 }
 

@@ -38,7 +38,6 @@ type Generator struct {
 	highest   int64 // of a generator that is alone: the wall clock's latest reading,
 	back      bool  // and whether that has gone back since
 	closed    bool
-	halted    bool          // set by Halt until Replace
 	switching chan struct{} // closed when the switch in progress ends; nil without one
 	refused   error         // why the latest switch failed; nil after one that succeeded
 }
@@ -494,7 +493,7 @@ func (g *Generator) publish(c *cell, d decision) {
 
 // install puts the generator under another grant.
 func (g *Generator) install(grant Grant, ordered bool) {
-	g.halted = false
+	g.core.revoked = false
 	g.core.reset(grant, ordered)
 	c := &cell{composer: newComposer(g.layout, g.dc, grant.Worker)}
 	c.word.Store(sealed)
@@ -564,7 +563,7 @@ func (g *Generator) Extend(worker int64, through Tick) error {
 	if worker != g.core.worker {
 		return fmt.Errorf("%w: worker %d is not held here any more: the generator now has worker %d", ErrRange, worker, g.core.worker)
 	}
-	if g.halted { // the renewal began before Halt
+	if g.core.revoked { // the renewal began before Halt
 		return g.core.ended().err
 	}
 	g.core.extend(through)
@@ -597,7 +596,7 @@ func (g *Generator) Halt(worker int64) bool {
 	}
 	g.revoke()
 	g.core.floor = g.core.ceiling // which leaves no position to issue
-	g.halted = true
+	g.core.revoked = true
 	return true
 }
 

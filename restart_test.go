@@ -116,8 +116,11 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 	}
 	for range 3 {
 		var fence *firn.FenceError
-		if id, err := g.Next(t.Context()); !errors.As(err, &fence) || id != 0 {
+		if id, err := g.Next(t.Context()); !errors.As(err, &fence) || id != 0 || !fence.Revoked {
 			t.Fatalf("%d, %v", id, err)
+		}
+		if want := "the grant of worker 5 was revoked: the generator continues when it has another grant"; fence.Error() != want || g.Check().Error() != want {
+			t.Errorf("%v, and by Check %v", fence, g.Check())
 		}
 		if err := g.Extend(5, now+200); !errors.As(err, &fence) { // a renewal that began before Halt
 			t.Fatal(err)
@@ -133,9 +136,25 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 	if err := g.Extend(9, now+300); err != nil {
 		t.Error(err)
 	}
+	clock.Pass(500 * time.Second)
+	var fence *firn.FenceError
+	if _, err := g.Next(t.Context()); !errors.As(err, &fence) || fence.Revoked {
+		t.Errorf("at the fence of another grant: %v", err)
+	}
 	g.Stop()
 	if g.Halt(9) {
 		t.Error("halted after the end")
+	}
+}
+
+// Its fence is that of the layout, but it has not run out of time.
+func TestAGrantWithoutAFenceCanBeRevoked(t *testing.T) {
+	g, err := firn.New(5, firn.Config{Time: newClock()})
+	if err != nil || !g.Halt(5) {
+		t.Fatal("not halted: ", err)
+	}
+	if _, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) {
+		t.Error(err)
 	}
 }
 
