@@ -49,6 +49,14 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 // worker, so that its next grant begins above the ticks used here. If that fails, the next turn finds the
 // same loss.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
+	if errors.Is(cause, ErrOverlap) {
+		l.note(func(s *State) {
+			if s.Overlaps == 0 || l.overlap.Worker != lost.Worker || l.overlap.After != lost.After { // not yet counted
+				l.overlap = lost
+				s.Overlaps++
+			}
+		})
+	}
 	if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {
 		return
 	}

@@ -363,7 +363,7 @@ func TestAnOverlapStopsTheGenerator(t *testing.T) {
 		if fails != nil {
 			want++
 		}
-		if !slices.Equal(source.asked, []int64{1}) || s.Errors != want || s.Losses != 1 || !errors.Is(s.Last, errAway) {
+		if !slices.Equal(source.asked, []int64{1}) || s.Errors != want || s.Losses != 1 || s.Overlaps != 1 || !errors.Is(s.Last, errAway) {
 			t.Errorf("given back are %v, %+v", source.asked, s)
 		}
 	}
@@ -380,6 +380,9 @@ func TestAfterAnOverlapTheGeneratorContinuesWithAnotherWorkerAtOnce(t *testing.T
 			must(l.Next(t.Context()))
 		}
 		l.turn(context.Background())
+		if s := l.State(); s.Losses != 1 || s.Overlaps != 1 || s.Errors != 0 || !errors.Is(s.Last, ErrOverlap) {
+			t.Errorf("with another worker: %+v", s)
+		}
 		begun := clock.Monotonic()
 		id := must(l.Next(t.Context()))
 		if took := clock.Monotonic() - begun; partsOf(l.gen.Layout(), id).Worker != 2 || took > 2*time.Millisecond {

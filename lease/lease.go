@@ -112,6 +112,7 @@ type Lease struct {
 	grant   firn.Grant       // of the worker in use
 	left    []pendingRelease // workers left that are not released yet
 	state   State
+	overlap firn.Grant           // the last that State.Overlaps counts
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
 	settled context.CancelFunc // ends the search for another worker, once there is one
@@ -270,7 +271,8 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	return grant, err
 }
 
-// Next is [firn.Generator.Next].
+// Next is [firn.Generator.Next]. If it fails with [firn.ErrFence], State().Last says why: the store fails,
+// or the worker is lost and there is no other.
 func (l *Lease) Next(ctx context.Context) (firn.ID, error) { return l.gen.Next(ctx) }
 
 // Take is [firn.Generator.Take].

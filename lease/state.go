@@ -18,9 +18,10 @@ type State struct {
 	Left     time.Duration // from the present to the fence: how long the store may be unavailable
 	Renewals int64         // fences moved forward
 	Losses   int64         // workers taken by others
+	Overlaps int64         // grants whose ticks another was, or may have been, granted too: see [ErrOverlap]
 	Switches int64         // workers left for another because the clock went back
-	Errors   int64         // exchanges with the store that failed
-	Last     error         // the latest of them, nil after one that succeeded
+	Errors   int64         // exchanges with the store that failed; a loss is none
+	Last     error         // why the latest look failed, or [ErrLost] if it found a loss; nil after one that succeeded
 }
 
 // State returns a snapshot.
