@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,15 +97,16 @@ func (s *Slots) list(ctx context.Context, of part) ([]store.Entry, error) {
 }
 
 // attend waits. It returns errAgain if the pool's record was written meanwhile, or could not be read
-// within a look's time: holders cannot look while the store hangs.
+// within a look's time, or not be written: holders cannot look while the store hangs.
 func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
 	for left := wait; left > 0; left -= patience(s.cfg.Look) {
 		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, patience(s.cfg.Look))); err != nil {
 			return err
 		}
-		err := s.unwritten(ctx, pool)
+		reg := s.register(poolKey(s.cfg.Pool))
+		err := s.unwritten(ctx, reg, pool)
 		if err == nil {
-			err = s.writable(ctx, pool)
+			err = reg.Writable(ctx) // holders that find their slots gone must write them
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", errAgain, err)
@@ -115,25 +115,11 @@ func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error
 	return nil
 }
 
-// writable returns an error unless the store accepts writes: holders that find their slot gone must write it, and a store
-// may answer reads and refuse writes. The write tried is over a revision that no record has, so it changes nothing: backends
-// count revisions from 1, or draw all their bits at random.
-func (s *Slots) writable(ctx context.Context, pool Pool) error {
-	value, err := register.Encode(pool)
-	if err == nil {
-		_, err = s.cfg.Store.CompareAndSwap(ctx, poolKey(s.cfg.Pool), pool.revision^1<<62, value)
-	}
-	if errors.Is(err, store.ErrConflict) {
-		return nil
-	}
-	return fmt.Errorf("the record of pool %q could not be written: %w", s.cfg.Pool, cmp.Or(err, errAgain))
-}
-
 // unwritten returns an error unless the pool's record is the one that was listed, and the store
 // answers within the time that a holder's look may take.
-func (s *Slots) unwritten(ctx context.Context, pool Pool) error {
+func (s *Slots) unwritten(ctx context.Context, reg *register.Register, pool Pool) error {
 	asked := s.cfg.Generator.Time.Monotonic()
-	entry, err := s.register(poolKey(s.cfg.Pool)).Read(ctx)
+	entry, err := reg.Read(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -178,7 +164,7 @@ func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 	for try := 0; try < maxTries && errors.Is(err, errSlow); try++ {
 		// The store may forget the claim during a slow answer, and the wait of newcomers assumes that
 		// holders, of which this process is one now, notice within Patience.
-		err = s.unwritten(ctx, pool)
+		err = s.unwritten(ctx, s.register(poolKey(s.cfg.Pool)), pool)
 	}
 	return err
 }

@@ -87,6 +87,23 @@ func (r *Register) Write(ctx context.Context, value []byte) (store.Entry, error)
 	return e, err
 }
 
+// Writable returns an error unless the store accepts writes of the register, which must have been read: a store may answer
+// reads and refuse writes. It tries to write what was found, over a revision that no write has, so it changes nothing:
+// backends count revisions up from small ones, or draw all their bits at random.
+func (r *Register) Writable(ctx context.Context) error {
+	ctx, cancel := r.bound(ctx)
+	defer cancel()
+	_, err := r.Store.CompareAndSwap(ctx, r.Key, r.found.Revision^1<<62, r.found.Value)
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return nil
+	case err == nil:
+		r.known = false
+		return fmt.Errorf("register %q: %w: it took a write over a revision that it does not have", r.Key, store.ErrRefused)
+	}
+	return err
+}
+
 // Update reads the register, calls decide for the value to write over the one found, and writes it,
 // until a write is confirmed. It calls decide again after each conflict and each unknown outcome;
 // decide may then find its own write ([Register.Ours]). If decide returns nil, Update writes nothing
