@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -548,5 +549,27 @@ func TestAProgramSeesTheStoresClock(t *testing.T) {
 	}
 	if got, want := loan.Now(), must(firn.DefaultLayout().Tick(w.time.Wall())); got != want {
 		t.Errorf("it sees %d, the store's clock shows %d", got, want)
+	}
+}
+
+func TestALoanIsTakenOverByUrgentCallsOnlyAndFromAPoolThatCanBeRead(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(3)
+	p := s[0].lend(t)
+	s[1].cfg.Store = hasty{remote{w.store, w.time.Wall, nil}, t}
+	s[1].renewed(t, p)
+	if loan := must(OpenLoan(s[1].cfg, p.handle)); loan.Every() != defaultLook {
+		t.Errorf("a look each %v", loan.Every())
+	}
+	away := fmt.Errorf("%w: away", store.ErrUnavailable)
+	s[2].cfg.Store = clocked{&scripted{Store: w.mem, call: func(what, key string) error {
+		if what == "get" && key == poolKey("default") {
+			return away
+		}
+		return nil
+	}}}
+	w.time.Pass(40 * time.Second)
+	if fence, err := s[2].renew(p); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, ErrLost) {
+		t.Errorf("without the pool's record: %d, %v", fence, err)
 	}
 }
