@@ -3,7 +3,7 @@
 //
 //	l, err := lease.Open(ctx, lease.Config{Store: s})
 //	...
-//	defer l.Close(ctx)
+//	defer l.Close(context.WithoutCancel(ctx))
 //	id, err := l.Next(ctx)
 //
 // A lease is a promise about the times inside the ids, not about when they are made. A slot in the

@@ -3,7 +3,7 @@
 //
 //	s, err := segment.New(segment.Config{Store: store})
 //	...
-//	defer s.Close(ctx)
+//	defer s.Close(context.WithoutCancel(ctx))
 //	orders, err := s.Namespace("orders")
 //	id, err := orders.Next(ctx)
 //

@@ -17,7 +17,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer all.Close(ctx)
+	defer all.Close(context.WithoutCancel(ctx))
 	txn, err := all.Namespace("txn")
 	if err != nil {
 		fmt.Println(err)
@@ -43,7 +43,7 @@ func ExampleNamespace_Raise() {
 		fmt.Println(err)
 		return
 	}
-	defer all.Close(ctx)
+	defer all.Close(context.WithoutCancel(ctx))
 	orders, err := all.Namespace("orders")
 	if err != nil {
 		fmt.Println(err)

@@ -3,7 +3,7 @@
 //
 //	all, err := sequence.New(sequence.Config{Store: s})
 //	...
-//	defer all.Close(ctx)
+//	defer all.Close(context.WithoutCancel(ctx))
 //	txn, err := all.Namespace("txn")
 //	id, err := txn.Next(ctx)
 //

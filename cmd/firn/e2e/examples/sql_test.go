@@ -43,7 +43,7 @@ func primaryKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close(ctx)
+	defer l.Close(context.WithoutCancel(ctx))
 
 	if _, err := db.ExecContext(ctx, `CREATE TABLE orders (id BIGINT PRIMARY KEY, what TEXT NOT NULL)`); err != nil {
 		return err
