@@ -50,13 +50,13 @@ func TestRaiseRaisesTheStoreEvenIfThisProcessIsFurther(t *testing.T) {
 		if err := n.Raise(ctx, 5_000_000); err != nil {
 			t.Error(err)
 		}
-		if id := w.mustTake(n, 1); id < 5_000_000 {
+		if id := w.mustTake(n, 1); id <= 5_000_000 {
 			t.Errorf("the next id is %d after the counter was raised to 5,000,000", id)
 		}
 		if _, err := n.Take(ctx, 1); err != nil {
 			t.Error(err)
 		}
-		if err := n.Raise(ctx, firn.MaxID); err != nil {
+		if err := n.Raise(ctx, firn.MaxID-1); err != nil {
 			t.Error(err)
 		}
 		if id := w.mustTake(n, 1); id != firn.MaxID {
@@ -165,13 +165,13 @@ func TestRaisesBesideCallersAndAProcessThatComesAndGoes(t *testing.T) {
 	}
 	all.Go(func() {
 		for round := range 300 {
-			least := firn.ID(round * 500)
-			if n.Raise(ctx, least) != nil {
+			last := firn.ID(round * 500)
+			if n.Raise(ctx, last) != nil {
 				continue
 			}
 			if id, err := n.Next(ctx); err == nil {
-				if id < least {
-					t.Errorf("%d after raising to %d", id, least)
+				if id <= last {
+					t.Errorf("%d after raising to %d", id, last)
 				}
 				note([]firn.ID{id})
 			}

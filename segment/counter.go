@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -32,25 +33,26 @@ func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, erro
 	return c.Counter, err
 }
 
-// RaiseCounter makes the counter of name not less than least, to take over from another
-// system, and returns it. It makes a missing counter, whose form ([Config.Form]) its first user decides, and never lowers one. Processes keep using
-// the ranges that they hold, and do not give them back. Errors are those of ReadCounter except
-// the first, *[StripeError] if the counter has another stripe, and *[firn.RangeError].
-func RaiseCounter(ctx context.Context, s store.Store, name string, least firn.ID, stripe Stripe) (Counter, error) {
+// RaiseCounter makes the next range of name begin above last, the last id used or -1, to take over from
+// another system, and returns the counter. It makes a missing counter, whose form ([Config.Form]) its
+// first user decides, and never lowers one. Processes keep using the ranges that they hold, and do not
+// give them back. Errors are those of ReadCounter except the first, *[StripeError] if the counter has
+// another stripe, and *[firn.RangeError] for a last below -1.
+func RaiseCounter(ctx context.Context, s store.Store, name string, last firn.ID, stripe Stripe) (Counter, error) {
 	cfg := Config{Store: s, Offset: stripe.Offset, Stride: stripe.Stride}
 	if err := cfg.check(); err != nil {
 		return Counter{}, err
 	}
-	if least < 0 {
-		return Counter{}, firn.NewRangeError("least id", int64(least), 0, math.MaxInt64, "")
+	if last < -1 {
+		return Counter{}, firn.NewRangeError("last id", int64(last), -1, math.MaxInt64, "")
 	}
 	c := newCounters(&cfg)
 	c.mine.Form = store.Form{}
-	return c.raise(ctx, name, uint64(least))
+	return c.raise(ctx, name, uint64(last)+1)
 }
 
-// raise is [RaiseCounter] for a least of up to 2^63. It also writes a counter that is already
-// further: as long as the record is the one that granted the last range, that range may be given
+// raise makes the next range of name begin at least, up to 2^63, or above. It also writes a counter that
+// is already further: as long as the record is the one that granted the last range, that range may be given
 // back, which would lower the counter below least; and the record read may be a write that the
 // store will lose.
 func (c *counters) raise(ctx context.Context, name string, least uint64) (Counter, error) {
@@ -72,21 +74,22 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 	return raised, nil
 }
 
-// Raise makes ids from now on not less than least, to take over from another counter, or
-// after the store has forgotten some. It drops the held ids below least, and raises the counter
-// in the store above least and all ids held here. Errors are those of Next, and a
-// *[firn.RangeError] for a least that is negative or above Max. Other processes keep using the
-// ranges they hold, and do not give them back. Raise the counter of your own [Source] yourself.
-func (n *Namespace) Raise(ctx context.Context, least firn.ID) error {
-	if least < 0 || least > n.all.cfg.Max {
-		return firn.NewRangeError("least id", int64(least), 0, int64(n.all.cfg.Max), "")
+// Raise makes all later ids greater than last, to take over from another counter, or after the store
+// has forgotten some: last is the last id used, or -1. It never lowers. It drops the held ranges that
+// begin at last or below, and raises the counter in the store above last and all ids held here. Errors
+// are those of Next except *[ExhaustedError], and a *[firn.RangeError] for a last below -1 or above Max.
+// Other processes keep using the ranges they hold, and do not give them back. Raise the counter of your
+// own [Source] yourself.
+func (n *Namespace) Raise(ctx context.Context, last firn.ID) error {
+	if last < -1 || last > n.all.cfg.Max {
+		return firn.NewRangeError("last id", int64(last), -1, int64(n.all.cfg.Max), "")
 	}
 	n.mu.Lock()
 	if n.ids.closed {
 		n.mu.Unlock()
 		return firn.ErrClosed
 	}
-	n.ids.dropBelow(least)
+	n.ids.ruleOut(last)
 	above := n.ids.above()
 	n.mu.Unlock()
 	if c, ok := n.all.source.(*counters); ok {
@@ -96,5 +99,8 @@ func (n *Namespace) Raise(ctx context.Context, least firn.ID) error {
 			return err
 		}
 	}
-	return n.Prepare(ctx)
+	if err := n.Prepare(ctx); !errors.Is(err, ErrExhausted) {
+		return err
+	}
+	return nil // no id is left above last, as in package sequence
 }

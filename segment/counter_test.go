@@ -24,24 +24,26 @@ func TestACounterIsRaisedAndNeverLowered(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		least  firn.ID
+		last   firn.ID
 		stripe segment.Stripe
 		want   uint64
 	}{
-		{"orders", 2001, whole, 2001},
+		{"orders", 2000, whole, 2001},
 		{"orders", 5, whole, 2001},
-		{"orders", 2001, whole, 2001},
-		{"orders", 9000, whole, 9000},
+		{"orders", 2000, whole, 2001},
+		{"orders", 9000, whole, 9001},
 		{"odd", 100, odd, 101},
-		{"odd", 101, odd, 101},
+		{"odd", 101, odd, 103},
 		{"odd", 102, odd, 103},
-		{"zero", 0, whole, 0},
-		{"last", firn.MaxID, whole, 1<<63 - 1},
-		{"beyond", firn.MaxID, segment.Stripe{Offset: 0, Stride: 2}, 1 << 63},
+		{"none", -1, whole, 0},
+		{"zero", 0, whole, 1},
+		{"last", firn.MaxID - 1, whole, 1<<63 - 1},
+		{"beyond", firn.MaxID, whole, 1 << 63},
+		{"beyond-odd", firn.MaxID, odd, 1<<63 + 1},
 	} {
-		raised, err := segment.RaiseCounter(t.Context(), s, c.name, c.least, c.stripe)
+		raised, err := segment.RaiseCounter(t.Context(), s, c.name, c.last, c.stripe)
 		if want := (segment.Counter{Next: c.want, Stripe: c.stripe}); err != nil || raised != want {
-			t.Errorf("%s raised to %d: %v, %v, want %v", c.name, c.least, raised, err, want)
+			t.Errorf("%s raised above %d: %v, %v, want %v", c.name, c.last, raised, err, want)
 		}
 		if read, err := segment.ReadCounter(t.Context(), s, c.name); err != nil || read != raised {
 			t.Errorf("%s is read as %v, %v, not %v", c.name, read, err, raised)
@@ -51,7 +53,7 @@ func TestACounterIsRaisedAndNeverLowered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := names.Next(t.Context(), "orders"); err != nil || id != 9000 {
+	if id, err := names.Next(t.Context(), "orders"); err != nil || id != 9001 {
 		t.Errorf("the first id is %d, %v", id, err)
 	}
 	if err := names.Close(t.Context()); err != nil {
@@ -70,7 +72,7 @@ func TestGivingARangeBackNeverLowersARaisedCounter(t *testing.T) {
 			t.Errorf("raised to %d, %v; it was further already", raised.Next, err)
 		}
 		w.close(early)
-		if id, err := w.orders(steps(100, 100)).Next(t.Context()); err != nil || id < 5000 {
+		if id, err := w.orders(steps(100, 100)).Next(t.Context()); err != nil || id <= 5000 {
 			t.Errorf("the first id of a new process is %d, %v", id, err)
 		}
 	})
@@ -138,7 +140,7 @@ func TestGivingARangeBackNeverLowersARaisedCounter(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.close(early)
-		if id, err := w.orders(steps(100, 100)).Next(t.Context()); err != nil || id < 5001 {
+		if id, err := w.orders(steps(100, 100)).Next(t.Context()); err != nil || id <= 5001 {
 			t.Errorf("the first id of a new process is %d, %v", id, err)
 		}
 	})
@@ -152,14 +154,14 @@ func TestACounterThatIsFurtherIsWrittenAsItIs(t *testing.T) {
 	if _, err := segment.RaiseCounter(t.Context(), s, "orders", 5000, whole); err != nil {
 		t.Fatal(err)
 	}
-	for _, least := range []firn.ID{5000, 0, 4999} {
-		now, err := segment.RaiseCounter(t.Context(), s, "orders", least, whole)
-		if err != nil || now.Next != 5000 {
-			t.Errorf("raised to %d: %v, %v", least, now, err)
+	for _, last := range []firn.ID{5000, -1, 0, 4999} {
+		now, err := segment.RaiseCounter(t.Context(), s, "orders", last, whole)
+		if err != nil || now.Next != 5001 {
+			t.Errorf("raised above %d: %v, %v", last, now, err)
 		}
 	}
-	if n := s.Counts().CompareAndSwap; n != 4 {
-		t.Errorf("%d writes, want 4", n)
+	if n := s.Counts().CompareAndSwap; n != 5 {
+		t.Errorf("%d writes, want 5", n)
 	}
 	s.Script = unconfirmed
 	for range 3 {
@@ -179,21 +181,21 @@ func TestACounterThatCannotBeRaisedStays(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		least  firn.ID
+		last   firn.ID
 		stripe segment.Stripe
 		want   error
 	}{
 		{"a b", 1, whole, firn.ErrSyntax},
-		{"orders", -1, whole, firn.ErrRange},
+		{"orders", -2, whole, firn.ErrRange},
 		{"orders", 1, segment.Stripe{Offset: 2, Stride: 2}, firn.ErrRange},
 		{"odd", 1000, whole, segment.ErrStripe},
 		{"foreign", 1, whole, store.ErrForeign},
 	} {
-		if now, err := segment.RaiseCounter(t.Context(), s, c.name, c.least, c.stripe); !errors.Is(err, c.want) || now != (segment.Counter{}) {
-			t.Errorf("%q to %d: %v, %v, want %v", c.name, c.least, now, err, c.want)
+		if now, err := segment.RaiseCounter(t.Context(), s, c.name, c.last, c.stripe); !errors.Is(err, c.want) || now != (segment.Counter{}) {
+			t.Errorf("%q above %d: %v, %v, want %v", c.name, c.last, now, err, c.want)
 		}
 	}
-	if now, err := segment.ReadCounter(t.Context(), s, "odd"); err != nil || now.Next != 1 {
+	if now, err := segment.ReadCounter(t.Context(), s, "odd"); err != nil || now.Next != 3 {
 		t.Errorf("%v, %v", now, err)
 	}
 }
@@ -207,10 +209,10 @@ func TestACounterIsRaisedThoughAnswersAreLost(t *testing.T) {
 			}
 			return storetest.Pass
 		}
-		if now, err := segment.RaiseCounter(t.Context(), s, "orders", 500, whole); err != nil || now.Next != 500 {
+		if now, err := segment.RaiseCounter(t.Context(), s, "orders", 500, whole); err != nil || now.Next != 501 {
 			t.Errorf("%v: %v, %v", outcome, now, err)
 		}
-		if now, err := segment.ReadCounter(t.Context(), s, "orders"); err != nil || now.Next != 500 {
+		if now, err := segment.ReadCounter(t.Context(), s, "orders"); err != nil || now.Next != 501 {
 			t.Errorf("%v: %v, %v", outcome, now, err)
 		}
 	}

@@ -65,8 +65,8 @@ func (h *history) start(i int) {
 		c.Fetches = 1 + h.random.IntN(3)
 		c.Stride, c.Offset = h.stripe.Stride, h.stripe.Offset
 	})
-	for name, least := range h.raised {
-		h.last[h.name(s, name)] = least - 1
+	for name, last := range h.raised {
+		h.last[h.name(s, name)] = last
 	}
 	h.processes[i] = &process{actor: a, segments: s}
 }
@@ -146,11 +146,11 @@ func (h *history) act() {
 
 // raise rules ids out for all who begin later, often ids that are granted already.
 func (h *history) raise(n *segment.Namespace) {
-	least := max(h.last[n], 0) + firn.ID(h.random.Int64N(5*h.step))
-	if _, err := segment.RaiseCounter(context.Background(), h.mem, n.String(), least, h.stripe); err != nil {
+	last := max(h.last[n], 0) + firn.ID(h.random.Int64N(5*h.step))
+	if _, err := segment.RaiseCounter(context.Background(), h.mem, n.String(), last, h.stripe); err != nil {
 		h.t.Fatal(err)
 	}
-	h.raised[n.String()] = max(h.raised[n.String()], least)
+	h.raised[n.String()] = max(h.raised[n.String()], last)
 }
 
 // allow fails on what must not happen: a wait that nothing can end. (Within a

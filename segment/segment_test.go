@@ -181,12 +181,12 @@ func TestARangeThatArrivesAboveARaiseIsKept(t *testing.T) {
 			if err := n.Raise(t.Context(), 500); !errors.Is(err, errStuck) { // it waits for this fetch
 				t.Error(err)
 			}
-			return segment.Range{First: 500, Count: 10}, nil
+			return segment.Range{First: 501, Count: 10}, nil
 		})
 	})
 	w.mustTake(n, 1)
 	w.stage.settle()
-	if id := w.mustTake(n, 1); id != 500 || n.State().Dropped != 0 {
+	if id := w.mustTake(n, 1); id != 501 || n.State().Dropped != 0 {
 		t.Errorf("%d, %+v", id, n.State())
 	}
 }
@@ -523,30 +523,63 @@ func TestRaiseMovesOnAndOnlyForward(t *testing.T) {
 	n := w.name(s, "orders")
 	ctx := context.Background()
 	w.mustTake(n, 30)
-	for _, c := range []struct{ least, next firn.ID }{
-		{20, 31}, // behind already
-		{32, 32}, // within the range in use: that is dropped, and the next begins there or above
-		{5000, 5000},
-		{4000, 5001},
+	for _, c := range []struct{ last, next firn.ID }{
+		{-1, 31},
+		{20, 32}, // behind already
+		{40, 41}, // within the range in use: that is dropped, and the next begins above
+		{5000, 5001},
+		{4000, 5002},
 	} {
-		if err := n.Raise(ctx, c.least); err != nil {
+		if err := n.Raise(ctx, c.last); err != nil {
 			t.Fatal(err)
 		}
 		if last := w.mustTake(n, 1); last < c.next || last > c.next+150 {
-			t.Errorf("raised to %d, the next is %d", c.least, last)
+			t.Errorf("raised above %d, the next is %d", c.last, last)
 		}
 	}
-	if err := n.Raise(ctx, -1); !errors.Is(err, firn.ErrRange) {
+	if err := n.Raise(ctx, -2); !errors.Is(err, firn.ErrRange) {
 		t.Error(err)
 	}
-	if err := n.Raise(ctx, firn.MaxID); err != nil {
+	if err := n.Raise(ctx, firn.MaxID-1); err != nil {
 		t.Error(err)
 	}
 	if id := w.mustTake(n, 1); id != firn.MaxID {
 		t.Error(id)
 	}
-	if err := n.Raise(ctx, firn.MaxID); !errors.Is(err, segment.ErrExhausted) {
-		t.Error(err)
+	for _, other := range []*segment.Namespace{n, w.name(w.open(), "unused")} {
+		if err := other.Raise(ctx, firn.MaxID); err != nil {
+			t.Error(err)
+		}
+		if id, err := other.Next(ctx); !errors.Is(err, segment.ErrExhausted) {
+			t.Error(id, err)
+		}
+	}
+}
+
+// The greatest id of a table is what its keys say, in both packages.
+func TestRaisedToTheLastIDOfATableTheNextIsGreater(t *testing.T) {
+	for name, raise := range map[string]func(w *world) error{
+		"by a process": func(w *world) error { return w.orders().Raise(context.Background(), 100) },
+		"by hand": func(w *world) error {
+			_, err := segment.RaiseCounter(context.Background(), w.mem, "orders", 100, whole)
+			return err
+		},
+	} {
+		w := newWorld(t, 1)
+		if err := raise(w); err != nil {
+			t.Fatal(name, err)
+		}
+		if id := w.mustTake(w.orders(), 1); id <= 100 {
+			t.Errorf("raised %s to the last id 100, the next is %d", name, id)
+		}
+	}
+	w := newWorld(t, 1)
+	n := w.orders()
+	if err := n.Raise(context.Background(), 100); err != nil {
+		t.Fatal(err)
+	}
+	if id := w.mustTake(n, 1); id != 101 {
+		t.Errorf("raised to the last id 100, the next is %d", id)
 	}
 }
 
@@ -568,13 +601,13 @@ func TestARangeFetchedBeforeARaiseIsNotUsed(t *testing.T) {
 	w.mustTake(n, 1)
 	w.mustTake(n, 500) // past the mark
 	w.stage.settle()
-	if id := w.mustTake(n, 1); id < 9000 {
+	if id := w.mustTake(n, 1); id <= 9000 {
 		t.Errorf("%d after raising to 9000", id)
 	}
 	if s := n.State(); s.Dropped != 1 || s.Failures != 0 {
 		t.Errorf("%+v", s)
 	}
-	if id := w.mustTake(w.orders(), 1); id < 9000 {
+	if id := w.mustTake(w.orders(), 1); id <= 9000 {
 		t.Errorf("%d elsewhere after raising to 9000", id)
 	}
 }

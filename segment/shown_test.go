@@ -39,7 +39,7 @@ func TestErrorsSayWhatIsAllowedAndWhatToDo(t *testing.T) {
 	_, chain := segment.New(segment.Config{Store: w.store, Chain: 65})
 	_, target := segment.New(segment.Config{Store: w.store, Target: 1})
 	_, ahead := segment.New(segment.Config{Store: w.store, Ahead: 2})
-	_, raise := segment.RaiseCounter(t.Context(), w.store, "orders", -1, whole)
+	_, raise := segment.RaiseCounter(t.Context(), w.store, "orders", -2, whole)
 	_, below := segment.New(segment.Config{Store: w.store, Max: -1})
 	_, offset := segment.New(segment.Config{Store: w.store, Offset: 7, Stride: 7})
 	_, stride := segment.New(segment.Config{Store: w.store, Stride: -7})
@@ -49,8 +49,8 @@ func TestErrorsSayWhatIsAllowedAndWhatToDo(t *testing.T) {
 	}{
 		{count, "number of consecutive ids 0 is out of range: 1 to 1048576 are allowed"},
 		{take, "number of ids 0 is out of range: 1 to "},
-		{n.Raise(t.Context(), -1), "least id -1 is out of range: 0 to 20 are allowed"},
-		{n.Raise(t.Context(), 21), "least id 21 is out of range: 0 to 20 are allowed"},
+		{n.Raise(t.Context(), -2), "last id -2 is out of range: -1 to 20 are allowed"},
+		{n.Raise(t.Context(), 21), "last id 21 is out of range: -1 to 20 are allowed"},
 		{exhausted, `segment: ids of "orders" are exhausted: the next would be 21, 20 is the last allowed; raise Max or use another name`},
 		{end, "9223372036854775807 is the last allowed; use another name"},
 		{stripe, `segment: "orders" has offset 0 of stride 1, not offset 0 of stride 2: set that of the store, or use another name`},
@@ -58,7 +58,7 @@ func TestErrorsSayWhatIsAllowedAndWhatToDo(t *testing.T) {
 		{chain, "chain 65 is out of range: 1 to 64 are allowed"},
 		{offset, "offset 7 is out of range: 0 to 6 are allowed"},
 		{target, "target 1ns is out of range: 1ms to 720h0m0s are allowed"},
-		{raise, "least id -1 is out of range: 0 to 9223372036854775807 are allowed"},
+		{raise, "last id -2 is out of range: -1 to 9223372036854775807 are allowed"},
 		{below, "last id -1 is out of range: 1 to 9223372036854775807 are allowed"},
 		{ahead, "ahead 2 is out of range: 1e-09 to 1 are allowed"},
 		{stride, "stride -7 is out of range: 1 to 1048576 are allowed"},
@@ -160,19 +160,19 @@ func TestRowsHaveTheNextRangeFetchedAhead(t *testing.T) {
 	}
 }
 
-func TestARaiseToWhereARangeBeginsKeepsTheRange(t *testing.T) {
+func TestARaiseToWhereARangeEndsKeepsTheNext(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders(steps(100, 100), func(c *segment.Config) { c.Ahead = 1 })
 	w.mustTake(n, 10)
 	w.stage.settle() // up to 100, and up to 200
-	if err := n.Raise(t.Context(), 101); err != nil {
+	if err := n.Raise(t.Context(), 100); err != nil {
 		t.Fatal(err)
 	}
 	if id := w.mustTake(n, 1); id != 101 {
 		t.Errorf("%d, want 101", id)
 	}
 	w.store.SetDown(true)
-	if err := n.Raise(t.Context(), 101); err == nil {
+	if err := n.Raise(t.Context(), 100); err == nil {
 		t.Error("the store is away, but the counter was raised")
 	}
 }
@@ -231,7 +231,7 @@ func TestFetchesThatFailedAreCounted(t *testing.T) {
 
 func TestARaiseTakesNoIDs(t *testing.T) {
 	w := newWorld(t, 1)
-	if _, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 50, whole); err != nil {
+	if _, err := segment.RaiseCounter(t.Context(), w.mem, "orders", 49, whole); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := w.mem.Get(t.Context(), register.CounterKey("orders")); err != nil || !strings.Contains(string(e.Value), `"next":"50","offset":0,"stride":1,"step":0,`) || strings.Contains(string(e.Value), `"writer":""`) {

@@ -98,13 +98,13 @@ func (s *stock) accept(r Range, asked firn.ID) error {
 	return fmt.Errorf("%w: %v of %q was dropped: ids up to %d are issued or in use", ErrOrder, whole, s.name, s.floor)
 }
 
-// dropBelow drops the ids below least, and rules out all ids below it.
-func (s *stock) dropBelow(least firn.ID) {
-	if s.cell.Load().rest().First < least {
+// ruleOut drops the ids up to last; no range that begins there is used any more.
+func (s *stock) ruleOut(last firn.ID) {
+	if s.cell.Load().rest().First <= last {
 		s.retire()
 	}
-	s.floor = max(s.floor, least-1)
-	s.chain = slices.DeleteFunc(s.chain, func(r Range) bool { return r.First < least })
+	s.floor = max(s.floor, last)
+	s.chain = slices.DeleteFunc(s.chain, func(r Range) bool { return r.First <= last })
 }
 
 // drain closes the stock and returns the ids at the end of the chain: the last range, and those

@@ -32,7 +32,7 @@ var asks = map[string]func(ctx context.Context, n *segment.Namespace) (segment.R
 	"take":        func(ctx context.Context, n *segment.Namespace) (segment.Range, error) { return n.Take(ctx, 5) },
 	"consecutive": func(ctx context.Context, n *segment.Namespace) (segment.Range, error) { return n.Reserve(ctx, 150) },
 	"raise": func(ctx context.Context, n *segment.Namespace) (segment.Range, error) {
-		if err := n.Raise(ctx, 7); err != nil {
+		if err := n.Raise(ctx, 6); err != nil {
 			return segment.Range{}, err
 		}
 		return n.Take(ctx, 5)

@@ -14,7 +14,7 @@ var _ interface {
 	Take(ctx context.Context, n int) (segment.Range, error)
 	Reserve(ctx context.Context, n int) (segment.Range, error)
 	Fill(ctx context.Context, dst []firn.ID) (int, error)
-	Raise(ctx context.Context, least firn.ID) error
+	Raise(ctx context.Context, last firn.ID) error
 	Prepare(ctx context.Context) error
 } = (*segment.Namespace)(nil)
 
@@ -33,5 +33,5 @@ var (
 	_ interface{ AppendTo(dst []firn.ID) []firn.ID }  = segment.Range{}
 	_ func(segment.Config) (*segment.Segments, error) = segment.New
 
-	_ func(ctx context.Context, s store.Store, name string, least firn.ID, stripe segment.Stripe) (segment.Counter, error) = segment.RaiseCounter
+	_ func(ctx context.Context, s store.Store, name string, last firn.ID, stripe segment.Stripe) (segment.Counter, error) = segment.RaiseCounter
 )

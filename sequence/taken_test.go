@@ -103,7 +103,7 @@ func TestARecordKeepsWhatItsCounterIsFor(t *testing.T) {
 			}
 		}
 		if kind == "segment" {
-			if c, err := segment.RaiseCounter(ctx, s, "orders", 100, segment.Stripe{Stride: 1}); c.Next != 100 || err != nil {
+			if c, err := segment.RaiseCounter(ctx, s, "orders", 100, segment.Stripe{Stride: 1}); c.Next != 101 || err != nil {
 				t.Error(c, err)
 			}
 		}
@@ -123,7 +123,7 @@ func TestARaisedCounterHasNoFormYet(t *testing.T) {
 		if id, err := (user{"sequence", form}).next(t, s); !errors.Is(err, store.ErrTaken) {
 			t.Errorf("as a sequence: %d, %v", id, err)
 		}
-		if id, err := (user{"segment", form}).next(t, s); id != 70 || err != nil {
+		if id, err := (user{"segment", form}).next(t, s); id != 71 || err != nil {
 			t.Errorf("%v: %d, %v", form, id, err)
 		}
 		if id, err := (user{"segment", store.Form{Name: "another"}}).next(t, s); !errors.Is(err, store.ErrTaken) {

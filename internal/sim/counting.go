@@ -80,9 +80,8 @@ func (c *counting) open(l *life) (*counts, error) {
 		if n.named[i], err = n.segments.Namespace(n.segmentName(i)); err != nil {
 			return nil, err
 		}
-		n.top[i] = -1
 		if w.plan.regime == Counted {
-			n.top[i] = w.oracle.raised[i][n.offset] - 1
+			n.top[i] = w.oracle.raised[i][n.offset]
 		}
 	}
 	for i := range n.ordered {
@@ -178,12 +177,12 @@ func (n *counts) raise(ctx context.Context, i int) {
 		n.raiseCounter(i)
 		return
 	}
-	least := max(n.top[i], 0) + firn.ID(n.m.w.choices.IntN(200))
-	err := n.named[i].Raise(ctx, least)
+	last := n.top[i] + firn.ID(n.m.w.choices.IntN(200))
+	err := n.named[i].Raise(ctx, last)
 	n.failed(err)
 	if err == nil {
-		n.m.w.trace.say(n.m, "segment %d: raised to %d", i, least)
-		n.top[i] = max(n.top[i], least-1)
+		n.m.w.trace.say(n.m, "segment %d: raised above %d", i, last)
+		n.top[i] = max(n.top[i], last)
 	}
 }
 
@@ -195,12 +194,12 @@ func (n *counts) raiseCounter(i int) {
 	if r := w.store.main.replica; r != nil && !r.linked {
 		return
 	}
-	least := max(n.top[i], 0) + firn.ID(w.choices.IntN(20*int(n.stride)))
-	now, err := segment.RaiseCounter(context.Background(), direct{w.store}, n.segmentName(i), least, segment.Stripe{Offset: n.offset, Stride: n.stride})
-	w.trace.say(n.m, "segment %d: an operator raises the counter to %d: %d, %v", i, least, now.Next, err)
+	last := n.top[i] + firn.ID(w.choices.IntN(20*int(n.stride)))
+	now, err := segment.RaiseCounter(context.Background(), direct{w.store}, n.segmentName(i), last, segment.Stripe{Offset: n.offset, Stride: n.stride})
+	w.trace.say(n.m, "segment %d: an operator raises the counter above %d: %d, %v", i, last, now.Next, err)
 	w.oracle.documented(n.m, err)
 	if err == nil {
-		w.oracle.raised[i][n.offset] = max(w.oracle.raised[i][n.offset], least)
+		w.oracle.raised[i][n.offset] = max(w.oracle.raised[i][n.offset], last)
 	}
 }
 

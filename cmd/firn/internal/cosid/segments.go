@@ -61,23 +61,24 @@ func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
 	if err := h.admit(r, "segment "+name, h.made(r, name)); err != nil {
 		return err
 	}
-	if err := h.create(r.Context(), name, max(firn.ID(offset+1), least)); err != nil {
+	if err := h.create(r.Context(), name, max(firn.ID(offset), least-1)); err != nil {
 		return err
 	}
 	writeBody(w, http.StatusOK, "", nil)
 	return nil
 }
 
-func (h *handler) create(ctx context.Context, name string, least firn.ID) error {
+// create creates a counter whose ids are greater than last.
+func (h *handler) create(ctx context.Context, name string, last firn.ID) error {
 	now, err := segment.ReadCounter(ctx, h.cfg.Store, name)
 	switch {
 	case err == nil: // the write below confirms the counter where it is
-		least = firn.ID(min(now.Next, uint64(firn.MaxID)))
+		last = firn.ID(min(now.Next, uint64(firn.MaxID))) - 1
 	case !errors.Is(err, store.ErrNotFound):
 		return err
 	}
 	// If two requests create it at the same time, the greater offset wins.
-	_, err = segment.RaiseCounter(ctx, h.cfg.Store, name, least, segment.Stripe{Stride: 1})
+	_, err = segment.RaiseCounter(ctx, h.cfg.Store, name, last, segment.Stripe{Stride: 1})
 	return err
 }
 

@@ -85,7 +85,7 @@ func TestACounterThatRisesAfterThePlanIsNotLowered(t *testing.T) {
 	if p.Rows[0].Now != 102 {
 		t.Errorf("%+v", p.Rows[0])
 	}
-	if _, err := segment.RaiseCounter(t.Context(), s, "name000", 9000, list[0].Stripe); err != nil {
+	if _, err := segment.RaiseCounter(t.Context(), s, "name000", 8999, list[0].Stripe); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Apply(t.Context(), s, nil); err != nil || p.Rows[0].Now != 9000 {

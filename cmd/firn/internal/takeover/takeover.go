@@ -204,7 +204,7 @@ func (p *Plan) Apply(ctx context.Context, s store.Store, progress func(done, all
 func (r *Row) apply(ctx context.Context, s store.Store) error {
 	limited, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	now, err := segment.RaiseCounter(limited, s, r.Here, r.Least, r.Stripe)
+	now, err := segment.RaiseCounter(limited, s, r.Here, r.Least-1, r.Stripe)
 	if err == nil {
 		r.Now = now.Next // another process may have raised it further
 	}
