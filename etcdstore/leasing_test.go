@@ -29,7 +29,7 @@ func TestNoReadIsAnsweredFromAProxysCache(t *testing.T) {
 	}
 	t.Cleanup(end)
 	client.KV = kv
-	s, err := etcdstore.New(ctx, client, "")
+	s, err := etcdstore.OpenClient(ctx, client, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Store is a [store.Store] in an etcd. Make one with [Open] or [New].
+// Store is a [store.Store] in an etcd. Make one with [Open] or [OpenClient].
 type Store struct {
 	client  *clientv3.Client
 	prefix  string
@@ -37,11 +37,11 @@ type Store struct {
 	cluster atomic.Uint64 // the id of the cluster of the named members; 0 while unknown
 }
 
-// New returns a store over client, which Close closes; all its keys begin with prefix. It reads the key
+// OpenClient returns a store over client, which Close closes; all its keys begin with prefix. It reads the key
 // firn/ below that once, to report errors at once. A client whose MaxUnaryRetries is not 1 repeats calls that a proxy has
 // given up, including writes, and one without ConnectParams stays away from a server that is back for up
 // to two minutes, longer than newcomers wait for a holder. The clients of [Open] do neither.
-func New(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
+func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
 		// A key that Firn's roles cover: all its keys begin so.

@@ -37,7 +37,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	if err != nil {
 		return nil, backend.NewCalls("etcdstore", backend.NewLanes(0), classify).Wrap("open", prefix, err)
 	}
-	s, err := New(ctx, client, prefix)
+	s, err := OpenClient(ctx, client, prefix)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}

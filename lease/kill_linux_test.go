@@ -68,7 +68,7 @@ func (s reportingStore) CompareAndSwap(ctx context.Context, key string, old stor
 // round joins a pool in a folder, renews, and releases, and reports each step.
 func round(dir string, hour time.Duration, out io.Writer) error {
 	ctx := context.Background()
-	s, err := filestore.Make(dir)
+	s, err := filestore.Create(dir)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func TestAKillAtEverySystemCallLosesNothing(t *testing.T) {
 func succeed(t *testing.T, k int, dir string, r report) string {
 	t.Helper()
 	ctx := context.Background()
-	s, err := filestore.Make(dir)
+	s, err := filestore.Create(dir)
 	if err != nil {
 		t.Fatalf("call %d: %v", k, err)
 	}

@@ -56,8 +56,8 @@ func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Gra
 	return l, grant, err
 }
 
-// OpenLoan returns the loan with a handle. It makes no call of the store.
-func OpenLoan(cfg Config, handle string) (*Loan, error) {
+// NewLoan returns the loan with a handle. It makes no call of the store.
+func NewLoan(cfg Config, handle string) (*Loan, error) {
 	secret, numbers, _ := strings.Cut(handle, ".")
 	datacenter, worker, _ := strings.Cut(numbers, ".")
 	// Parse errors need no check: the handle is compared.

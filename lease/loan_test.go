@@ -52,7 +52,7 @@ func (l *lender) renew(p *program) (firn.Tick, error) {
 	loan := l.loans[p.handle]
 	if loan == nil {
 		var err error
-		if loan, err = OpenLoan(l.cfg, p.handle); err != nil {
+		if loan, err = NewLoan(l.cfg, p.handle); err != nil {
 			return 0, err
 		}
 	}
@@ -314,7 +314,7 @@ func TestAForgedHandleWritesNothingAndHoldsNothing(t *testing.T) {
 		strings.Repeat("A", 26) + ".0.-1", strings.Repeat("A", 26) + ".0.1024", strings.Repeat("A", 26) + ".1.7",
 		strings.Repeat("A", 26) + ".0.+7", strings.Repeat("A", 26) + ".0.07", strings.Repeat("A", 26) + ".00.7", strings.Repeat("A", 26) + ".0.7 ", strings.Repeat("A", 26) + ".0.7.",
 	} {
-		if l, err := OpenLoan(w.config(), handle); err == nil {
+		if l, err := NewLoan(w.config(), handle); err == nil {
 			t.Errorf("handle %q is that of %+v", handle, l)
 		}
 	}

@@ -23,7 +23,7 @@ func OnThisMachine(ctx context.Context, cfg Config) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := filestore.Make(dir)
+	s, err := filestore.Create(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ var (
 	_ workers                                                                                                             = lease.FixedFunc(nil)
 	_ func(context.Context, lease.Config) (*lease.Lease, error)                                                           = lease.Open
 	_ func(lease.Config) (*lease.Slots, error)                                                                            = lease.NewSlots
+	_ func(lease.Config, string) (*lease.Loan, error)                                                                     = lease.NewLoan
 	_ func(context.Context, store.Store, string) (lease.Pool, error)                                                      = lease.Inspect
 	_ func(context.Context, store.Store, string) (time.Duration, error)                                                   = lease.Relax
 	_ func(ctx context.Context, s store.Store, pool string, datacenter, worker int64, gone time.Time) (lease.Slot, error) = lease.Reclaim

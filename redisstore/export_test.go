@@ -66,5 +66,5 @@ func OpenThrough(ctx context.Context, url string, lookup lookups, connect connec
 		return nil, errors.New("the client dials by itself")
 	}
 	options.Dialer = (&dial.Dialer{TLS: options.TLSConfig, Check: check, Lookup: lookup, Connect: connect}).Dial
-	return New(ctx, clientOf(options), cfg)
+	return OpenClient(ctx, clientOf(options), cfg)
 }

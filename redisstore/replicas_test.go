@@ -133,7 +133,7 @@ func TestAReplicaThatCameAfterTheNumberWasLoweredToZeroIsNotPromotedUnnoticed(t 
 // patient opens a store that waits for replicas long enough for a busy machine.
 func patient(addr string, timeout time.Duration) (*redisstore.Store, error) {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: timeout + time.Second})
-	return redisstore.New(context.Background(), client, redisstore.Config{ConfirmTimeout: timeout})
+	return redisstore.OpenClient(context.Background(), client, redisstore.Config{ConfirmTimeout: timeout})
 }
 
 func TestAttachingReplicasFailsNoStartAndNoWrite(t *testing.T) {
@@ -297,7 +297,7 @@ func TestAnAddressOfTwoServersIsBad(t *testing.T) {
 		client := redis.NewClient(&redis.Options{MaxRetries: -1, Dialer: func(context.Context, string, string) (net.Conn, error) {
 			return net.Dial("tcp", addrs[dialed.Add(1)%int64(n)])
 		}})
-		s, err := redisstore.New(ctx, client, redisstore.Config{})
+		s, err := redisstore.OpenClient(ctx, client, redisstore.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -473,7 +473,7 @@ func TestAReplicaThatCameAndWentWhileAWriteWaitedCounts(t *testing.T) {
 	t.Parallel()
 	p, replicas := withReplicas(t, 1)
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ReadTimeout: 9 * time.Second})
-	s, err := redisstore.New(context.Background(), client, redisstore.Config{ConfirmTimeout: 3 * time.Second})
+	s, err := redisstore.OpenClient(context.Background(), client, redisstore.Config{ConfirmTimeout: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -919,19 +919,19 @@ func TestClientsThatBreakWhatAWritePromisesAreRefused(t *testing.T) {
 	} {
 		options.Addrs = []string{addr}
 		client := redis.NewUniversalClient(&options)
-		_, err := redisstore.New(ctx, client, redisstore.Config{})
+		_, err := redisstore.OpenClient(ctx, client, redisstore.Config{})
 		expect(t, "a client", err, store.ErrRefused, word)
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
-	_, err := redisstore.New(ctx, client, redisstore.Config{ConfirmTimeout: time.Microsecond})
+	_, err := redisstore.OpenClient(ctx, client, redisstore.Config{ConfirmTimeout: time.Microsecond})
 	expect(t, "a timeout", err, store.ErrRefused, "at least 1ms")
 	near := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, MaxRedirects: -1, RouteRandomly: true})
-	_, err = redisstore.New(ctx, near, redisstore.Config{})
+	_, err = redisstore.OpenClient(ctx, near, redisstore.Config{})
 	expect(t, "a client of replicas", errors.Join(err, near.Close()), store.ErrRefused, "reads from replicas")
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr}})
-	_, err = redisstore.New(ctx, ring, redisstore.Config{})
+	_, err = redisstore.OpenClient(ctx, ring, redisstore.Config{})
 	expect(t, "a ring", errors.Join(err, client.Close(), ring.Close()), store.ErrRefused, "Ring")
 }

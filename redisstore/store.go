@@ -32,7 +32,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Config configures [New].
+// Config configures [OpenClient].
 type Config struct {
 	// Key names the sorted set. Applications that share a server and should not see each other's pools
 	// need different keys. Default: "firn".
@@ -47,7 +47,7 @@ type Config struct {
 }
 
 // Store is a [store.Store] in a Redis. Make one with
-// [Open] or [New].
+// [Open] or [OpenClient].
 type Store struct {
 	client    redis.UniversalClient // one of the next two
 	single    *redis.Client
@@ -61,7 +61,7 @@ type Store struct {
 	kept   string // the life whose server was seen not to evict, see keeps
 }
 
-// New returns a store over client, which Close closes. It writes nothing. The error is [store.ErrRefused]
+// OpenClient returns a store over client, which Close closes. It writes nothing. The error is [store.ErrRefused]
 // for a server that may evict the set.
 //
 // The client must not repeat commands (MaxRetries -1): a repeated write that was applied would look like
@@ -69,7 +69,7 @@ type Store struct {
 // by default, and at most three idle connections (MaxIdleConns): each that a network has silently
 // forgotten costs a call its time. Do not share it: a connection returned to its pool with another
 // database selected is another store, and ids repeat.
-func New(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
+func OpenClient(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)
 	s := &Store{client: client, cfg: cfg}

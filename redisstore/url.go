@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/store/hosturl"
 )
 
-// Open returns a store in the Redis that a URL names, as [New] does. No error repeats the password.
+// Open returns a store in the Redis that a URL names, as [OpenClient] does. No error repeats the password.
 //
 //	redis://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/DATABASE][?SETTINGS]
 //
@@ -43,7 +43,7 @@ func Open(ctx context.Context, text string) (*Store, error) {
 	}
 	quiet()
 	client := clientOf(options)
-	s, err := New(ctx, client, cfg)
+	s, err := OpenClient(ctx, client, cfg)
 	if err != nil && options.TLSConfig != nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w (if it does not speak TLS, use redis:// instead of rediss://)", err)
 	}

@@ -28,7 +28,7 @@ func run(ctx context.Context, path string, listener net.Listener) (err error) {
 	if err != nil {
 		return err
 	}
-	store, err := sqlstore.Make(ctx, db, sqlstore.SQLite)
+	store, err := sqlstore.Create(ctx, db, sqlstore.SQLite)
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}

@@ -83,7 +83,7 @@ func (s *lender) serve(handle string, known firn.Tick, limit time.Duration) (ans
 	loans, loan := s.loans, s.loans[handle]
 	if loan == nil {
 		var err error
-		if loan, err = lease.OpenLoan(s.cfg, handle); err != nil {
+		if loan, err = lease.NewLoan(s.cfg, handle); err != nil {
 			return answer{}, err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // For example, a process is stopped between its check of the lock and its write, and continues later.
 func TestAWriterNeverWritesToAStoreInThePlaceOfItsOwn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "firn")
-	s, err := Make(dir)
+	s, err := Create(dir)
 	if err == nil {
 		_, err = s.CompareAndSwap(context.Background(), "k", 0, nil)
 	}
@@ -32,7 +32,7 @@ func TestAWriterNeverWritesToAStoreInThePlaceOfItsOwn(t *testing.T) {
 	if err := os.Rename(dir, dir+" away"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Make(dir); err != nil {
+	if _, err := Create(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.replace("registers-.0", nil, true); err != nil {
@@ -52,7 +52,7 @@ type immutable struct{ disk }
 func (immutable) setCounts(map[string]uint64) error { return os.ErrPermission }
 
 func TestAWriteWithoutItsCountIsUnconfirmed(t *testing.T) {
-	s, err := Make(t.TempDir())
+	s, err := Create(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func Example() {
 	_, err = filestore.Open(folder) // creates nothing
 	fmt.Println("no store:", errors.Is(err, store.ErrNotFound))
 
-	one, err := filestore.Make(folder)
+	one, err := filestore.Create(folder)
 	if err != nil {
 		log.Fatal(err)
 	}

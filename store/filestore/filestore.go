@@ -1,6 +1,6 @@
 // Package filestore is a [store.Store] in a folder of this machine, over the standard library alone.
 //
-//	s, err := filestore.Make(filepath.Join(state, "firn"))
+//	s, err := filestore.Create(filepath.Join(state, "firn"))
 //	l, err := lease.Open(ctx, lease.Config{Store: s})
 //
 // It is for the processes of one machine, on Linux, macOS, the BSDs and Windows. Folders on a file system
@@ -48,7 +48,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Store is a [store.Store] in a folder. Open one with [Open] or [Make].
+// Store is a [store.Store] in a folder. Open one with [Open] or [Create].
 type Store struct {
 	dir    string
 	disk   disk
@@ -63,9 +63,9 @@ type Store struct {
 // [store.ErrUnavailable].
 func Open(dir string) (*Store, error) { return open(dir, false) }
 
-// Make is [Open], but first creates the store, with its folder, if it does not exist. Only the owner
+// Create is [Open], but first creates the store, with its folder, if it does not exist. Only the owner
 // may read the new folder.
-func Make(dir string) (*Store, error) { return open(dir, true) }
+func Create(dir string) (*Store, error) { return open(dir, true) }
 
 func open(dir string, mayMake bool) (*Store, error) {
 	dir, err := filepath.Abs(dir) // the working directory may change
@@ -84,7 +84,7 @@ func open(dir string, mayMake bool) (*Store, error) {
 			err = s.disk.begin(mayMake)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: there is no store in it: name another folder, or create one with filestore.Make or firn store make", store.ErrNotFound)
+			err = fmt.Errorf("%w: there is no store in it: name another folder, or create one with filestore.Create or firn store make", store.ErrNotFound)
 		}
 		if err != nil {
 			return nil, err

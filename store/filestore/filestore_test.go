@@ -22,7 +22,7 @@ import (
 
 func made(t *testing.T, dir string) *filestore.Store {
 	t.Helper()
-	s, err := filestore.Make(dir)
+	s, err := filestore.Create(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestOnlyMakeCreatesAStore(t *testing.T) {
 	}
 	made(t, dir)
 	file := filepath.Join(dir, "firn.lock")
-	_, err := filestore.Make(file)
+	_, err := filestore.Create(file)
 	expect(t, "a file in the place of a folder", err, store.ErrRefused, strconv.Quote(file), "folder")
 }
 
@@ -106,7 +106,7 @@ func TestMakeAddsNoLockFileToRegisters(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "firn.lock")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := filestore.Make(dir)
+	_, err := filestore.Create(dir)
 	expect(t, "make", err, store.ErrRefused, "firn.lock is missing", "end all processes")
 }
 
@@ -282,7 +282,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if dir := os.Getenv("FIRN_MAKE_IN"); dir != "" {
-		if _, err := filestore.Make(dir); err != nil {
+		if _, err := filestore.Create(dir); err != nil {
 			fmt.Println(err)
 		}
 		return
@@ -366,7 +366,7 @@ func TestNoCountIsConfirmedTwiceByProcessesThatAreKilled(t *testing.T) {
 }
 
 func BenchmarkCompareAndSwap(b *testing.B) {
-	s, err := filestore.Make(b.TempDir())
+	s, err := filestore.Create(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestAFolderOnAFileSystemThatMachinesShareIsRefused(t *testing.T) {
 			shared[here] = before
 		}
 	})
-	if _, err := Make(dir); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "a file system of this test") {
+	if _, err := Create(dir); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "a file system of this test") {
 		t.Errorf("%v", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {

@@ -67,7 +67,7 @@ func TestAMySQLWriteIsConfirmedOnceAReplicaHasIt(t *testing.T) {
 			}
 			return oneRow{int64(0), "fit", "life", p.life, true, p.waits, p.missed, p.acked, p.since, p.silent}, err
 		}}
-		s, err := sqlstore.New(context.Background(), sql.OpenDB(db), sqlstore.MySQL)
+		s, err := sqlstore.Open(context.Background(), sql.OpenDB(db), sqlstore.MySQL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestAWarningOfTheWriteItselfMakesItUnconfirmed(t *testing.T) {
 			}
 			return nil, nil
 		}}
-		s, err := sqlstore.New(context.Background(), sql.OpenDB(db), dialect)
+		s, err := sqlstore.Open(context.Background(), sql.OpenDB(db), dialect)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,11 +128,11 @@ func TestACallOnASessionThatIsInATransactionAfterwardsFails(t *testing.T) {
 		}
 		return nil, nil
 	}}
-	if _, err := sqlstore.New(context.Background(), sql.OpenDB(db), dialect); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "transaction") {
+	if _, err := sqlstore.Open(context.Background(), sql.OpenDB(db), dialect); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "transaction") {
 		t.Errorf("a reading: %v", err)
 	}
 	idle, alone = true, true
-	s, err := sqlstore.New(context.Background(), sql.OpenDB(db), dialect)
+	s, err := sqlstore.Open(context.Background(), sql.OpenDB(db), dialect)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestACallOnASessionThatIsInATransactionAfterwardsFails(t *testing.T) {
 // A restarted server leaves bad connections behind, one for each that was idle.
 func TestBadConnectionsArePassedOver(t *testing.T) {
 	bad := 0
-	s, err := sqlstore.New(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
+	s, err := sqlstore.Open(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
 		if strings.HasPrefix(statement, "UPDATE") && bad > 0 {
 			bad--
 			return 0, driver.ErrBadConn

@@ -21,7 +21,7 @@ type Dialect struct {
 
 	// home returns the quoted schema of the table, existing or new; "" if the session has no schema.
 	home func(ctx context.Context, conn *sql.Conn) (schema string, err error)
-	// exists returns [store.ErrNotFound] if there is no table: then only [Make] creates one. Nil: New does too.
+	// exists returns [store.ErrNotFound] if there is no table: then only [Create] creates one. Nil: Open does too.
 	exists func(ctx context.Context, conn *sql.Conn) error
 	// swap makes a write, and returns the life of the database that confirmed it. Its error
 	// is [store.ErrConflict] if no row was changed.

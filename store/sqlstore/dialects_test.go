@@ -29,7 +29,7 @@ func (n numbered) Error() string { return fmt.Sprintf("Error %d (HY000): it says
 // failing is a store in which, once open, each statement fails with the error that err points to.
 func failing(t *testing.T, dialect sqlstore.Dialect, err *error) store.Store {
 	t.Helper()
-	s, newErr := sqlstore.New(context.Background(), open(t, func(context.Context, string) (int64, error) {
+	s, newErr := sqlstore.Open(context.Background(), open(t, func(context.Context, string) (int64, error) {
 		return 0, *err
 	}), dialect)
 	if newErr != nil {
@@ -150,7 +150,7 @@ func TestAStatementThatOthersUndidIsTriedAgain(t *testing.T) {
 	} {
 		var tries, fails int
 		begun := false
-		s, err := sqlstore.New(context.Background(), open(t, func(context.Context, string) (int64, error) {
+		s, err := sqlstore.Open(context.Background(), open(t, func(context.Context, string) (int64, error) {
 			if !begun {
 				return 0, nil
 			}
@@ -186,7 +186,7 @@ func TestAWriteThatMayHaveBeenAppliedIsNotTriedAgain(t *testing.T) {
 		{sqlstore.Postgres, state("40003")}, {sqlstore.Postgres, state("08007")}, {sqlstore.Postgres, state("57P01")}, {sqlstore.Postgres, io.ErrUnexpectedEOF},
 	} {
 		writes := 0
-		s, err := sqlstore.New(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
+		s, err := sqlstore.Open(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
 			if strings.HasPrefix(statement, "UPDATE") {
 				writes++
 				return 0, test.cause
@@ -209,7 +209,7 @@ func TestAnAccountThatMayNotCreateTheTableGetsTheStatement(t *testing.T) {
 	}{
 		{sqlstore.MySQL, numbered(1146), numbered(1142)}, {sqlstore.Postgres, state("42P01"), state("42501")},
 	} {
-		_, err := sqlstore.New(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
+		_, err := sqlstore.Open(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
 			if strings.HasPrefix(statement, "CREATE") {
 				return 0, test.denied
 			}

@@ -54,7 +54,7 @@ func (r *rows) Next(into []driver.Value) error {
 // found returns the finding of an examination about a subject.
 func found(t *testing.T, dialect sqlstore.Dialect, subject string, connector driver.Connector) store.Finding {
 	t.Helper()
-	s, err := sqlstore.New(context.Background(), sql.OpenDB(connector), dialect)
+	s, err := sqlstore.Open(context.Background(), sql.OpenDB(connector), dialect)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := sqlstore.New(context.Background(), db, sqlstore.SQLite) // the first time: sqlstore.Make
+	s, err := sqlstore.Open(context.Background(), db, sqlstore.SQLite) // the first time: sqlstore.Create
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestADriverThatPanicsLeavesTheOutcomeOpen(t *testing.T) {
 			db.SetMaxOpenConns(1)
 			tries = 20
 		}
-		s, err := sqlstore.New(context.Background(), db, sqlstore.Postgres)
+		s, err := sqlstore.Open(context.Background(), db, sqlstore.Postgres)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,10 +65,10 @@ func (f *startled) Connect(ctx context.Context) (driver.Conn, error) {
 func TestADriverThatPanicsOverAGreetingIsAnError(t *testing.T) {
 	db := sql.OpenDB(sqlstore.Guarded(&startled{panicking(), 1}, func(err error) error { return err }))
 	db.SetMaxOpenConns(1)
-	if _, err := sqlstore.New(context.Background(), db, sqlstore.Postgres); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "malformed answer") {
+	if _, err := sqlstore.Open(context.Background(), db, sqlstore.Postgres); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "malformed answer") {
 		t.Errorf("the first: %v", err)
 	}
-	if _, err := sqlstore.New(context.Background(), db, sqlstore.Postgres); err != nil {
+	if _, err := sqlstore.Open(context.Background(), db, sqlstore.Postgres); err != nil {
 		t.Errorf("the second: %v", err)
 	}
 }
@@ -81,7 +81,7 @@ func TestADriversErrorIsExplained(t *testing.T) {
 		}
 		return nil, nil
 	}}, func(err error) error { return errors.Join(err, why) }))
-	s, err := sqlstore.New(context.Background(), db, sqlstore.Postgres)
+	s, err := sqlstore.Open(context.Background(), db, sqlstore.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestADriversErrorIsExplained(t *testing.T) {
 
 func TestAnAnswerWithoutColumnsIsMalformed(t *testing.T) {
 	db := sql.OpenDB(bare{scripted{one, func(string) (oneRow, error) { return nil, nil }}})
-	if _, err := sqlstore.New(context.Background(), db, sqlstore.Postgres); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "no columns") {
+	if _, err := sqlstore.Open(context.Background(), db, sqlstore.Postgres); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "no columns") {
 		t.Error(err)
 	}
 }

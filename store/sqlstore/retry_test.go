@@ -24,7 +24,7 @@ func TestABadConnectionMakesLaterRefusalsUncertain(t *testing.T) {
 		then error
 	}{{"a conflict", nil}, {"a server that is read-only by now", state("25006")}} {
 		tries := 0
-		s, err := sqlstore.New(context.Background(), sql.OpenDB(scripted{one, func(statement string) (oneRow, error) {
+		s, err := sqlstore.Open(context.Background(), sql.OpenDB(scripted{one, func(statement string) (oneRow, error) {
 			if !strings.HasPrefix(statement, "UPDATE") {
 				return nil, nil
 			}
@@ -46,7 +46,7 @@ func TestABadConnectionMakesLaterRefusalsUncertain(t *testing.T) {
 // A proxy may send each statement to another session, or to one that was reset.
 func TestAWriteDoesNotLookForASessionForEver(t *testing.T) {
 	tries := 0
-	s, err := sqlstore.New(context.Background(), sql.OpenDB(scripted{func(context.Context, string) (int64, error) {
+	s, err := sqlstore.Open(context.Background(), sql.OpenDB(scripted{func(context.Context, string) (int64, error) {
 		if tries++; tries > 100 {
 			return 0, errors.New("for ever")
 		}
@@ -107,7 +107,7 @@ func TestASessionOnAServerThatTakesNoWritesIsNotUsedAgain(t *testing.T) {
 		left := []driver.Connector{
 			scripted{func(context.Context, string) (int64, error) { return 0, test.says }, replaced}, scripted{one, primary},
 		}
-		s, err := sqlstore.New(context.Background(), sql.OpenDB(moved{scripted{}, &left}), test.dialect)
+		s, err := sqlstore.Open(context.Background(), sql.OpenDB(moved{scripted{}, &left}), test.dialect)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestAConnectionThatTakesLongerThanACallServesALaterOne(t *testing.T) {
 		database := slow{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 1)}
 		database.connects <- struct{}{}
 		db := sql.OpenDB(database)
-		s, err := sqlstore.New(t.Context(), db, sqlstore.Postgres)
+		s, err := sqlstore.Open(t.Context(), db, sqlstore.Postgres)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestOneAttemptToConnectOutlivesItsCall(t *testing.T) {
 			database.connects <- struct{}{}
 			db := sql.OpenDB(database)
 			db.SetMaxOpenConns(most)
-			s, err := sqlstore.New(t.Context(), db, sqlstore.Postgres)
+			s, err := sqlstore.Open(t.Context(), db, sqlstore.Postgres)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,7 +232,7 @@ func TestACallEndsWithItsContextWhateverTheDriverDoes(t *testing.T) {
 		for range 9 {
 			database.answers <- struct{}{}
 		}
-		s, err := sqlstore.New(t.Context(), sql.OpenDB(database), sqlstore.Postgres)
+		s, err := sqlstore.Open(t.Context(), sql.OpenDB(database), sqlstore.Postgres)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 // synchronous FULL:
 //
 //	db, err := sql.Open("sqlite", "file:/srv/firn.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
-//	s, err := sqlstore.New(ctx, db, sqlstore.SQLite) // once, to create the store: sqlstore.Make
+//	s, err := sqlstore.Open(ctx, db, sqlstore.SQLite) // once, to create the store: sqlstore.Create
 //
 // Weaker settings lose
 // confirmed writes in a power failure. So does the default, a deleted journal: its deletion is not
@@ -60,7 +60,7 @@ var sqliteDialect = Dialect{
 			if err := rows.Scan(&there); err != nil || there {
 				return err
 			}
-			return fmt.Errorf("%w: the file has no store: name another path, or create a store with sqlstore.Make", store.ErrNotFound)
+			return fmt.Errorf("%w: the file has no store: name another path, or create a store with sqlstore.Create", store.ErrNotFound)
 		}, `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = '`+Table+`')`)
 	},
 	// A session needs no guard, and a write no confirmation.

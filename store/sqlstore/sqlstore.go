@@ -2,7 +2,7 @@
 // picks the driver:
 //
 //	db, err := sql.Open("pgx", "postgres://firn@10.0.0.5/shop")
-//	s, err := sqlstore.New(ctx, db, sqlstore.Postgres)
+//	s, err := sqlstore.Open(ctx, db, sqlstore.Postgres)
 //
 // Everything is in one table of keys, values and revisions, in the schema or database that the session
 // leads to when the store is opened. Each read or write is one statement that commits by itself. On one
@@ -42,7 +42,7 @@
 //		delete(c.CustomData(), "warning")
 //		return sqlstore.Session{Warning: warning, Idle: c.TxStatus() == 'I'}
 //	})
-//	s, err := sqlstore.New(ctx, stdlib.OpenDB(*cfg), dialect)
+//	s, err := sqlstore.Open(ctx, stdlib.OpenDB(*cfg), dialect)
 package sqlstore
 
 import (
@@ -64,7 +64,7 @@ import (
 // Table is the name of the table.
 const Table = "firn_registers"
 
-// Store is a [store.Store] in a table. Make one with [New].
+// Store is a [store.Store] in a table. Make one with [Open].
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
@@ -74,21 +74,21 @@ type Store struct {
 	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
 
-// New returns a store in db, which Close closes. Limit its connections before that (SetMaxOpenConns): the
+// Open returns a store in db, which Close closes. Limit its connections before that (SetMaxOpenConns): the
 // store then keeps three of them for leases, if there are more.
 //
-// In a database on another host New creates the table if it does not exist, and otherwise writes nothing.
+// In a database on another host Open creates the table if it does not exist, and otherwise writes nothing.
 // It keeps up to 16 connections idle (SetMaxIdleConns), or as many as there may be. In a SQLite file
-// only [Make] creates the table, so that a mistyped path is [store.ErrNotFound], not another, empty store.
+// only [Create] creates the table, so that a mistyped path is [store.ErrNotFound], not another, empty store.
 //
 // The error is [store.ErrRefused] if the table of that name is not Firn's, or the session is unfit; a
 // later unfit session is refused at its first use.
-func New(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
+func Open(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 	return open(ctx, db, dialect, false)
 }
 
-// Make is [New], and also creates the table in a SQLite file that has none.
-func Make(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error) {
+// Create is [Open], and also creates the table in a SQLite file that has none.
+func Create(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 	return open(ctx, db, dialect, true)
 }
 
@@ -96,7 +96,7 @@ func Make(ctx context.Context, db *sql.DB, dialect Dialect) (store.Store, error)
 // many: connecting may take longer than its looks have.
 const mostIdle = 16
 
-func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (store.Store, error) {
+func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (*Store, error) {
 	if db == nil || dialect.name == "" {
 		return nil, fmt.Errorf("sqlstore: %w: a *sql.DB and one of SQLite, MySQL and Postgres are required", store.ErrRefused)
 	}

@@ -102,7 +102,7 @@ func TestSQLiteRefusesOnlyUnappliedWrites(t *testing.T) {
 		{101, nil, ""}, // not an error
 	} {
 		var failing bool
-		s, err := sqlstore.New(context.Background(), open(t, func(context.Context, string) (int64, error) {
+		s, err := sqlstore.Open(context.Background(), open(t, func(context.Context, string) (int64, error) {
 			if failing {
 				return 0, fmt.Errorf("driver: %w", coded(test.code))
 			}
@@ -142,7 +142,7 @@ func TestAnEndedContextIsInTheErrorWhateverTheDriverSays(t *testing.T) {
 		{"read-only", coded(8), store.ErrRefused, true},
 	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
-		s, err := sqlstore.New(ctx, open(t, func(_ context.Context, statement string) (int64, error) {
+		s, err := sqlstore.Open(ctx, open(t, func(_ context.Context, statement string) (int64, error) {
 			if !strings.HasPrefix(statement, "INSERT") {
 				return 0, nil
 			}
@@ -164,7 +164,7 @@ func TestAnEndedContextIsInTheErrorWhateverTheDriverSays(t *testing.T) {
 
 func TestAWriteThatChangesNoRowIsAConflict(t *testing.T) {
 	var changed int64
-	s, err := sqlstore.New(context.Background(), open(t, func(context.Context, string) (int64, error) {
+	s, err := sqlstore.Open(context.Background(), open(t, func(context.Context, string) (int64, error) {
 		return changed, nil
 	}), sqlstore.SQLite)
 	if err != nil {
@@ -183,7 +183,7 @@ func TestAWriteThatChangesNoRowIsAConflict(t *testing.T) {
 }
 
 func TestATableThatExistsIsOpenedWithoutAWrite(t *testing.T) {
-	_, err := sqlstore.New(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
+	_, err := sqlstore.Open(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
 		if !strings.HasPrefix(statement, "SELECT") {
 			t.Errorf("it ran %s", statement)
 		}
@@ -196,7 +196,7 @@ func TestATableThatExistsIsOpenedWithoutAWrite(t *testing.T) {
 
 func TestATableIsMadeOnlyWhenItMayBeMissing(t *testing.T) {
 	for _, code := range []coded{5, 8, 10, 11, 14, 26} {
-		_, err := sqlstore.New(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
+		_, err := sqlstore.Open(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
 			if !strings.HasPrefix(statement, "SELECT") {
 				t.Errorf("code %d: it ran %s", code, statement)
 			}
@@ -210,7 +210,7 @@ func TestATableIsMadeOnlyWhenItMayBeMissing(t *testing.T) {
 
 func TestATableThatLooksMissingAfterItWasMadeIsForeign(t *testing.T) {
 	probes := 0
-	_, err := sqlstore.New(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
+	_, err := sqlstore.Open(context.Background(), open(t, func(_ context.Context, statement string) (int64, error) {
 		if !strings.HasPrefix(statement, "SELECT k, v, rev") {
 			return 0, nil
 		}
@@ -234,7 +234,7 @@ func TestAVanishedTableIsCreatedAgainAndTheCallSucceeds(t *testing.T) {
 		"write over what it had": {func(s store.Store) error { _, err := s.CompareAndSwap(ctx, "k", 7, nil); return err }, store.ErrConflict},
 	} {
 		there, made := true, 0
-		s, err := sqlstore.New(ctx, open(t, func(_ context.Context, statement string) (int64, error) {
+		s, err := sqlstore.Open(ctx, open(t, func(_ context.Context, statement string) (int64, error) {
 			switch {
 			case strings.HasPrefix(statement, "CREATE"):
 				there = true
@@ -273,7 +273,7 @@ func TestConnectionsThatTheServerEndedAreNoErrorOfClose(t *testing.T) {
 		{broken, broken},
 	} {
 		p := partings{func(context.Context, string) (int64, error) { return 0, nil }, test.parting}
-		s, err := sqlstore.New(context.Background(), sql.OpenDB(p), sqlstore.SQLite)
+		s, err := sqlstore.Open(context.Background(), sql.OpenDB(p), sqlstore.SQLite)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func primaryKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := sqlstore.Make(ctx, db, sqlstore.SQLite)
+	store, err := sqlstore.Create(ctx, db, sqlstore.SQLite)
 	if err != nil {
 		return err
 	}

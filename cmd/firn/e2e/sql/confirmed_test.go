@@ -36,7 +36,7 @@ func (e engine) warned(t *testing.T, name, settings string) store.Store {
 			c.CustomData()["warning"] = n.Message
 		}
 	}
-	s, err := sqlstore.New(context.Background(), stdlib.OpenDB(*cfg), shown)
+	s, err := sqlstore.Open(context.Background(), stdlib.OpenDB(*cfg), shown)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestAPostgresWriteInATransactionLeftOpenIsUnconfirmed(t *testing.T) {
 			_, err := conn.Exec(ctx, open)
 			return err
 		}))
-		s, err := sqlstore.New(context.Background(), db, test.dialect)
+		s, err := sqlstore.Open(context.Background(), db, test.dialect)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func TestAPostgresWriteThatTheTableDoesNotKeepIsUnconfirmed(t *testing.T) {
 	if _, err := db.Exec("CREATE TEMPORARY TABLE firn_registers (LIKE firn_registers INCLUDING ALL)"); err != nil {
 		t.Fatal(err)
 	}
-	shared, err := sqlstore.New(context.Background(), db, sqlstore.Postgres)
+	shared, err := sqlstore.Open(context.Background(), db, sqlstore.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (e engine) open(source string) (store.Store, error) {
 	db.SetMaxIdleConns(16)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	s, err := sqlstore.New(ctx, db, e.dialect)
+	s, err := sqlstore.Open(ctx, db, e.dialect)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

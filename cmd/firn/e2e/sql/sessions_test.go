@@ -141,7 +141,7 @@ func TestAWriteIsNotMadeInAnotherUsersTransaction(t *testing.T) {
 		name := e.fresh(t, "shop")
 		db := e.connect(t, e.source(e.admin(), name, ""))
 		db.SetMaxOpenConns(1)
-		s, err := sqlstore.New(context.Background(), db, e.dialect)
+		s, err := sqlstore.Open(context.Background(), db, e.dialect)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestAStoreStaysInItsSchema(t *testing.T) {
 		name := e.fresh(t, "shop")
 		db := e.connect(t, e.source(e.admin(), name, ""))
 		db.SetMaxOpenConns(1)
-		s, err := sqlstore.New(ctx, db, e.dialect)
+		s, err := sqlstore.Open(ctx, db, e.dialect)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestAStoreStaysInItsSchema(t *testing.T) {
 			t.Error(list, err)
 		}
 		if e.driver != "mysql" { // MySQL does not report the previous database
-			_, err := sqlstore.New(ctx, db, e.dialect)
+			_, err := sqlstore.Open(ctx, db, e.dialect)
 			expect(t, "a session with another search path", err, store.ErrRefused, "other-one", "public", "search_path")
 		}
 	})
@@ -295,7 +295,7 @@ func TestAMySQLSessionWhoseWritesAReplicaSkipsIsRefused(t *testing.T) {
 		expect(t, setting, e.try(e.source("root", name, setting)), store.ErrRefused, "replica")
 		db := e.connect(t, e.source("root", name, ""))
 		db.SetMaxOpenConns(1)
-		s, err := sqlstore.New(context.Background(), db, e.dialect)
+		s, err := sqlstore.Open(context.Background(), db, e.dialect)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 type quota struct{ by, pool string }
 
 // A book has the leases that this server holds, until their ends have passed. Only then may others get their workers, so
-// a lease counts until then, even if it was lost. A lease that is not in the book is not lost, see [lease.OpenLoan].
+// a lease counts until then, even if it was lost. A lease that is not in the book is not lost, see [lease.NewLoan].
 type book struct {
 	mu     sync.Mutex // guards all below; never held while waiting
 	held   map[key]*entry

@@ -187,7 +187,7 @@ func (a *API) renew(ctx context.Context, from issuing.Lender, handle string, end
 	loan := a.book.find(from.Config.Pool, handle)
 	held := loan != nil
 	if !held {
-		if loan, err = lease.OpenLoan(from.Config, handle); errors.Is(err, firn.ErrSyntax) {
+		if loan, err = lease.NewLoan(from.Config, handle); errors.Is(err, firn.ErrSyntax) {
 			return answer, failure.BadRequest("bad_lease", "there is no lease in the request: send it as it was granted, over HTTP in the header %s", Header)
 		} else if err != nil {
 			return answer, err

@@ -29,7 +29,7 @@ func openFolder(_ context.Context, dir string) (store.Store, error) {
 }
 
 func createFolder(_ context.Context, dir string) (store.Store, error) {
-	return folder(dir, filestore.Make)
+	return folder(dir, filestore.Create)
 }
 
 func folder(dir string, open func(string) (*filestore.Store, error)) (store.Store, error) {

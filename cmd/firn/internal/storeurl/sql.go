@@ -39,7 +39,7 @@ const (
 func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, connections int) (store.Store, error) {
 	db.SetMaxOpenConns(connections)
 	db.SetConnMaxLifetime(connLife)
-	s, err := sqlstore.New(ctx, db, dialect)
+	s, err := sqlstore.Open(ctx, db, dialect)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

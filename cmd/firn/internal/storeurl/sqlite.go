@@ -67,9 +67,9 @@ func sqliteFile(ctx context.Context, path string, makes bool) (store.Store, erro
 		seen.Idle = true // no other program uses the connection
 		return seen
 	})
-	open := sqlstore.New
+	open := sqlstore.Open
 	if makes {
-		open = sqlstore.Make
+		open = sqlstore.Create
 	}
 	if s.Store, err = open(ctx, db, dialect); err != nil {
 		if errors.Is(err, store.ErrNotFound) {

@@ -198,7 +198,7 @@ func TestADatabaseInMemoryIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := sqlstore.New(context.Background(), db, sqlstore.SQLite); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "memory") {
+		if _, err := sqlstore.Open(context.Background(), db, sqlstore.SQLite); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "memory") {
 			t.Errorf("%q: %v", dsn, err)
 		}
 		if err := db.Close(); err != nil {
@@ -214,19 +214,19 @@ func TestALibrarysSQLiteStoreIsMadeOnPurposeAndWaitsForOthers(t *testing.T) {
 	ctx := context.Background()
 	for _, step := range []struct {
 		dsn  string
-		open func(context.Context, *sql.DB, sqlstore.Dialect) (store.Store, error)
+		open func(context.Context, *sql.DB, sqlstore.Dialect) (*sqlstore.Store, error)
 		by   sqlstore.Dialect
 		want error
 		says string
 	}{
-		{"?_pragma=busy_timeout(1000)", sqlstore.New, sqlstore.SQLite, store.ErrNotFound, "sqlstore.Make"},
-		{"", sqlstore.Make, sqlstore.SQLite, store.ErrRefused, "_pragma=busy_timeout(10000)"},
-		{"?_pragma=busy_timeout(1000)", sqlstore.New, sqlstore.SQLite, store.ErrNotFound, "name another path"},
-		{"?_pragma=busy_timeout(1000)", sqlstore.Make, sqlstore.SQLite, nil, ""},
-		{"?_pragma=busy_timeout(1000)", sqlstore.New, sqlstore.SQLite, nil, ""},
-		{"?_pragma=busy_timeout(1000)", sqlstore.Make, sqlstore.SQLite, nil, ""},
-		{"", sqlstore.New, sqlstore.Postgres, nil, "is postgres the dialect of the driver's database?"},
-		{"", sqlstore.New, sqlstore.Dialect{}, store.ErrRefused, "SQLite, MySQL and Postgres"},
+		{"?_pragma=busy_timeout(1000)", sqlstore.Open, sqlstore.SQLite, store.ErrNotFound, "sqlstore.Create"},
+		{"", sqlstore.Create, sqlstore.SQLite, store.ErrRefused, "_pragma=busy_timeout(10000)"},
+		{"?_pragma=busy_timeout(1000)", sqlstore.Open, sqlstore.SQLite, store.ErrNotFound, "name another path"},
+		{"?_pragma=busy_timeout(1000)", sqlstore.Create, sqlstore.SQLite, nil, ""},
+		{"?_pragma=busy_timeout(1000)", sqlstore.Open, sqlstore.SQLite, nil, ""},
+		{"?_pragma=busy_timeout(1000)", sqlstore.Create, sqlstore.SQLite, nil, ""},
+		{"", sqlstore.Open, sqlstore.Postgres, nil, "is postgres the dialect of the driver's database?"},
+		{"", sqlstore.Open, sqlstore.Dialect{}, store.ErrRefused, "SQLite, MySQL and Postgres"},
 	} {
 		db, err := sql.Open("sqlite", "file:"+path+step.dsn)
 		if err != nil {
@@ -389,7 +389,7 @@ func TestAFullFileIsReportedAndKeepsItsContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "firn.db")
 	revision := put(t, open(t, path), "k", 0, "v")
 	db := raw(t, path, "PRAGMA max_page_count = 5")
-	inner, err := sqlstore.New(context.Background(), db, sqlstore.SQLite)
+	inner, err := sqlstore.Open(context.Background(), db, sqlstore.SQLite)
 	if err != nil {
 		t.Fatal(err)
 	}
