@@ -40,7 +40,7 @@ type player struct {
 
 func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 	random := rand.New(rand.NewPCG(seed, 11))
-	w := &world{t: t, mem: memstore.New(random.Int64), ids: map[firn.ID]string{}, ticks: map[[2]int64]*Lease{}, seed: seed << 20}
+	w := &world{t: t, mem: memstore.New(random.Uint64), ids: map[firn.ID]string{}, ticks: map[[2]int64]*Lease{}, seed: seed << 20}
 	w.store = storetest.NewFaulty(w.mem)
 	quiet := false
 	w.store.Script = func(storetest.Call) storetest.Outcome {

@@ -42,7 +42,7 @@ func TestNoLossOfAStoreMakesADuplicateInAStrictPool(t *testing.T) {
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 12))
 		w := newWorld(t)
-		w.mem = memstore.New(random.Int64)
+		w.mem = memstore.New(random.Uint64)
 		w.store = storetest.NewFaulty(w.mem)
 		w.seed = seed << 20
 		var players []*Lease

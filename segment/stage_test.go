@@ -97,7 +97,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, stage: newStage(seed), seen: map[string]map[firn.ID]bool{}, last: map[*segment.Namespace]firn.ID{},
 	}
-	w.mem = memstore.New(w.stage.random.Int64)
+	w.mem = memstore.New(w.stage.random.Uint64)
 	w.store = storetest.NewFaulty(w.mem)
 	return w
 }

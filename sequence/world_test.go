@@ -33,7 +33,7 @@ type world struct {
 
 func newWorld(seed uint64) *world {
 	w := &world{random: rand.New(rand.NewPCG(seed, 1)), trip: time.Millisecond}
-	w.store = memstore.New(w.random.Int64)
+	w.store = memstore.New(w.random.Uint64)
 	return w
 }
 

@@ -26,15 +26,15 @@ type Store struct {
 	mu      sync.Mutex
 	entries map[string]store.Entry
 	keys    []string // of the entries, in order
-	random  func() int64
+	random  func() uint64
 	closed  bool
 }
 
-// New returns an empty store. Random draws revisions and is called under a lock; nil stands for
-// math/rand/v2. Tests that replay a seed need their own.
-func New(random func() int64) *Store {
+// New returns an empty store. Random returns 64 random bits, for revisions, and is called under a lock;
+// nil stands for math/rand/v2. Tests that replay a seed need their own.
+func New(random func() uint64) *Store {
 	if random == nil {
-		random = rand.Int64
+		random = rand.Uint64
 	}
 	return &Store{entries: map[string]store.Entry{}, random: random}
 }
@@ -78,7 +78,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		if now := s.entries[key].Revision; now != old {
 			return store.Entry{}, fmt.Errorf("%w: revision %d, not %d", store.ErrConflict, now, old)
 		}
-		e := store.Entry{Key: key, Value: value, Revision: store.Revision(s.random() | 1)} // never 0
+		e := store.Entry{Key: key, Value: value, Revision: store.Revision(s.random()>>1 | 1)} // positive
 		if _, known := s.entries[key]; !known {
 			at, _ := slices.BinarySearch(s.keys, key)
 			s.keys = slices.Insert(s.keys, at, key)

@@ -3,6 +3,7 @@ package memstore_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -70,7 +71,7 @@ func TestARestoreBeginsNoLife(t *testing.T) {
 
 func TestTheSameSeedGivesTheSameRevisions(t *testing.T) {
 	run := func() (revisions [3]store.Revision) {
-		s := memstore.New(rand.New(rand.NewPCG(7, 7)).Int64)
+		s := memstore.New(rand.New(rand.NewPCG(7, 7)).Uint64)
 		for i := range revisions {
 			var old store.Revision
 			if i > 0 {
@@ -85,9 +86,11 @@ func TestTheSameSeedGivesTheSameRevisions(t *testing.T) {
 	}
 }
 
-func TestARevisionIsNeverZero(t *testing.T) {
-	if put(t, memstore.New(func() int64 { return 0 }), "k", 0, "") == 0 {
-		t.Error("zero would stand for a key that does not exist")
+func TestARevisionIsPositive(t *testing.T) {
+	for _, bits := range []uint64{0, 1, 1 << 63, math.MaxUint64} {
+		if r := put(t, memstore.New(func() uint64 { return bits }), "k", 0, ""); r <= 0 {
+			t.Errorf("%x gives %d: zero would stand for a key that does not exist", bits, r)
+		}
 	}
 }
 

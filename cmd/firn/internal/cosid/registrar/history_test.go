@@ -84,7 +84,7 @@ type history struct {
 
 func newHistory(t testing.TB, seed uint64) *history {
 	h := &history{t: t, random: rand.New(rand.NewPCG(seed, 7)), clock: firntest.NewClock(start), calls: map[string]int{}}
-	h.inner = memstore.New(h.random.Int64)
+	h.inner = memstore.New(h.random.Uint64)
 	for range 4 {
 		faulty := storetest.NewFaulty(h.inner)
 		faulty.Script = h.outcome
