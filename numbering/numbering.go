@@ -39,7 +39,7 @@ type Counter interface {
 	// ReserveIn returns the first of n consecutive ids. They are greater than above and than every id
 	// that any caller has received, and lie within one block: k×block to k×block + block − 1 for some
 	// k. If the counter's current block has fewer than n left, the error is [sequence.ErrExhausted].
-	ReserveIn(ctx context.Context, n int64, above firn.ID, block int64) (firn.ID, error)
+	ReserveIn(ctx context.Context, n int, above firn.ID, block int64) (firn.ID, error)
 }
 
 // Config is what [New] makes a [Format] of. Template and Counter are required.
@@ -178,7 +178,7 @@ func (f *Format) Reserve(ctx context.Context, n int) ([]string, error) {
 		return nil, firn.NewRangeError("year of the clock", int64(y), 1, 9999, "")
 	}
 	above := firn.ID(f.period.index(now) * f.block)
-	first, err := f.cfg.Counter.ReserveIn(ctx, int64(n), above, f.block)
+	first, err := f.cfg.Counter.ReserveIn(ctx, n, above, f.block)
 	if errors.Is(err, sequence.ErrExhausted) {
 		return nil, f.exhausted(err)
 	}

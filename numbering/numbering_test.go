@@ -269,7 +269,7 @@ func TestInvalidTemplatesAndTextsAreRefused(t *testing.T) {
 // counting is a counter that is used for something else.
 type counting struct{ id firn.ID }
 
-func (c *counting) ReserveIn(_ context.Context, n int64, _ firn.ID, _ int64) (firn.ID, error) {
+func (c *counting) ReserveIn(_ context.Context, n int, _ firn.ID, _ int64) (firn.ID, error) {
 	c.id += firn.ID(n)
 	return c.id, nil
 }
@@ -311,7 +311,7 @@ func FuzzTemplate(f *testing.F) {
 // within is a counter that always issues the first number of a block.
 type within struct{}
 
-func (within) ReserveIn(_ context.Context, _ int64, above firn.ID, _ int64) (firn.ID, error) {
+func (within) ReserveIn(_ context.Context, _ int, above firn.ID, _ int64) (firn.ID, error) {
 	return above + 1, nil
 }
 

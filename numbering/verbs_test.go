@@ -17,7 +17,7 @@ var _ interface {
 
 var (
 	_ interface {
-		ReserveIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error)
+		ReserveIn(ctx context.Context, n int, above firn.ID, block int64) (first firn.ID, err error)
 	} = numbering.Counter(nil)
 	_ numbering.Counter                                 = (*sequence.Namespace)(nil)
 	_ func(numbering.Config) (*numbering.Format, error) = numbering.New

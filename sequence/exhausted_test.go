@@ -15,7 +15,8 @@ func TestAnExhaustedErrorSaysWhatHelps(t *testing.T) {
 	const ofAll = "raise Max (at most 9223372036854775807), or use another name"
 	for _, c := range []struct {
 		max, used firn.ID
-		n, block  int64
+		n         int
+		block     int64
 		want      string
 	}{
 		{100, 98, 3, 0, "2 ids left up to 100, not 3: ask for fewer, or " + ofAll},

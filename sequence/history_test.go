@@ -61,7 +61,7 @@ func (h *history) call(p *program, who int, patience time.Duration) error {
 	switch h.random.IntN(4) {
 	case 0:
 		n = 1 + h.random.Int64N(9)
-		first, err = p.txn.Reserve(ctx, n)
+		first, err = p.txn.Reserve(ctx, int(n))
 	case 1:
 		ids := make([]firn.ID, 1+h.random.IntN(9))
 		n = int64(len(ids))

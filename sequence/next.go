@@ -97,11 +97,11 @@ func (s *Namespace) Next(ctx context.Context) (firn.ID, error) {
 
 // Reserve returns the first of n ids in a row, all of them the caller's, as INCRBY
 // does. Errors are those of [Namespace.Next], and a *[firn.RangeError] for n < 1.
-func (s *Namespace) Reserve(ctx context.Context, n int64) (first firn.ID, err error) {
-	if err := config.Check("n", n, 1, math.MaxInt64, "ids to take"); err != nil {
+func (s *Namespace) Reserve(ctx context.Context, n int) (first firn.ID, err error) {
+	if err := config.Check("n", int64(n), 1, math.MaxInt64, "ids to take"); err != nil {
 		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
 	}
-	return s.ask(ctx, &request{n: n})
+	return s.ask(ctx, &request{n: int64(n)})
 }
 
 // ReserveIn is Reserve of ids that are greater than above and lie in one block: from k×block to
@@ -109,15 +109,15 @@ func (s *Namespace) Reserve(ctx context.Context, n int64) (first firn.ID, err er
 // there already. If fewer than n ids are left in it, the error is an *[ExhaustedError], and the
 // sequence stays where it is. This lets counters that restart share one sequence: see package
 // numbering.
-func (s *Namespace) ReserveIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error) {
+func (s *Namespace) ReserveIn(ctx context.Context, n int, above firn.ID, block int64) (first firn.ID, err error) {
 	if err := cmp.Or(
 		config.Check("block", block, 1, math.MaxInt64, "ids of a block"),
-		config.Check("n", n, 1, block, "ids to take of a block"),
+		config.Check("n", int64(n), 1, block, "ids to take of a block"),
 		config.Check("above", above, 0, s.all.cfg.Max, "up to Max"),
 	); err != nil {
 		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
 	}
-	return s.ask(ctx, &request{n: n, least: int64(above), block: block})
+	return s.ask(ctx, &request{n: int64(n), least: int64(above), block: block})
 }
 
 // Fill fills dst with ids in a row and returns how many. If fewer are left, it fills the front

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -133,7 +134,7 @@ func TestImpossibleSettingsAreNamedAtOnce(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	s := memstore.New(nil)
 	txn := open(t, s, sequence.Config{Max: 10})
-	for _, n := range []int64{0, -1, -1 << 63} {
+	for _, n := range []int{0, -1, math.MinInt} {
 		_, err := txn.Reserve(background, n)
 		fails(t, "take", err, firn.ErrRange, fmt.Sprint(n), `"txn"`)
 	}
@@ -160,7 +161,7 @@ func TestARequestThatDoesNotFitTakesNoIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := fmt.Sprint(s.Snapshot())
-		for _, n := range []int64{6, int64(maximum), int64(firn.MaxID)} {
+		for _, n := range []int{6, 10, math.MaxInt} {
 			_, err := txn.Reserve(background, n)
 			fails(t, "too many", err, sequence.ErrExhausted, "5 ids left", fmt.Sprint(n))
 		}
@@ -640,7 +641,7 @@ func TestASmallerRequestFitsBesideATooLargeOne(t *testing.T) {
 	h := newHistory(t, 1)
 	p := h.start(sequence.Config{Max: 10})
 	got := map[string]string{}
-	for _, n := range []int64{8, 5, 2, 1} {
+	for _, n := range []int{8, 5, 2, 1} {
 		p.Go(func() {
 			first, err := p.txn.Reserve(background, n)
 			got[fmt.Sprint(n)] = fmt.Sprint(first, errors.Is(err, sequence.ErrExhausted))
@@ -658,8 +659,8 @@ func TestASmallerRequestFitsBesideATooLargeOne(t *testing.T) {
 func TestIDsTakenByOthersDoNotCountAsLeft(t *testing.T) {
 	h := newHistory(t, 1)
 	p := h.start(sequence.Config{Max: 10})
-	left := map[int64]int64{}
-	for _, n := range []int64{3, 10} {
+	left := map[int]int64{}
+	for _, n := range []int{3, 10} {
 		p.Go(func() {
 			_, err := p.txn.Reserve(background, n)
 			if exhausted := new(sequence.ExhaustedError); errors.As(err, &exhausted) {
@@ -717,8 +718,9 @@ func TestASuccessfulAdditionEndsTheRowOfFailures(t *testing.T) {
 		txn := open(t, f, sequence.Config{})
 		var all sync.WaitGroup
 		for _, c := range []struct {
-			n, above int64
-			first    firn.ID
+			n     int
+			above int64
+			first firn.ID
 		}{{6, 0, 1}, {6, 0, 22}, {1, 20, 21}} { // the second waits until the third is in a later block
 			all.Go(func() {
 				if id, err := txn.ReserveIn(background, c.n, firn.ID(c.above), 10); id != c.first || err != nil {

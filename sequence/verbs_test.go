@@ -10,8 +10,8 @@ import (
 // A Namespace has the verbs of docs/decisions/0011.
 var _ interface {
 	Next(ctx context.Context) (firn.ID, error)
-	Reserve(ctx context.Context, n int64) (first firn.ID, err error)
-	ReserveIn(ctx context.Context, n int64, above firn.ID, block int64) (first firn.ID, err error)
+	Reserve(ctx context.Context, n int) (first firn.ID, err error)
+	ReserveIn(ctx context.Context, n int, above firn.ID, block int64) (first firn.ID, err error)
 	Fill(ctx context.Context, dst []firn.ID) (int, error)
 	Raise(ctx context.Context, last firn.ID) error
 } = (*sequence.Namespace)(nil)

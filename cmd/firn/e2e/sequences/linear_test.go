@@ -53,7 +53,7 @@ func (h *history) call(s *sequence.Namespace, who int, n int64) error {
 	defer cancel()
 	h.count.Add(1)
 	begin := h.now()
-	first, err := s.Reserve(ctx, n)
+	first, err := s.Reserve(ctx, int(n))
 	h.note(order.Call{Begin: begin, End: h.now(), First: int64(first), N: n, Who: who}, err)
 	return err
 }

@@ -64,7 +64,7 @@ func serve(url string, in io.Reader, out io.Writer) error {
 			return err
 		}
 		go func() {
-			first, err := txn.Reserve(ctx, n)
+			first, err := txn.Reserve(ctx, int(n))
 			if err != nil {
 				complain(err)
 				first = 0

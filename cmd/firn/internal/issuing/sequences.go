@@ -48,7 +48,7 @@ func (s *sequences) fill(ctx context.Context, ids []firn.ID) error {
 func (s *sequences) consecutive(ctx context.Context, n int) (firn.ID, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	return s.one.Reserve(ctx, int64(n))
+	return s.one.Reserve(ctx, n)
 }
 
 func (s *sequences) state(state *State) {
