@@ -30,6 +30,12 @@ var (
 	_ workers                                                                                                             = lease.Fixed(0, 1)
 	_ workers                                                                                                             = lease.FixedFunc(nil)
 	_ func(context.Context, lease.Config) (*lease.Lease, error)                                                           = lease.Open
+	_ func(context.Context, lease.Config) (*lease.Lease, error)                                                           = lease.OnThisMachine
+	_ func(context.Context, lease.Source, lease.Config) (*lease.Lease, error)                                             = lease.Keep
+	_ func(lease.Config) error                                                                                            = lease.Config.Check
+	_ func(lease.Config) error                                                                                            = lease.CheckLoans
+	_ func(context.Context, lease.Config, time.Duration) (*lease.Loan, firn.Grant, error)                                 = lease.Lend
+	_ func(context.Context, store.Store) ([]string, error)                                                                = lease.Pools
 	_ func(lease.Config) (*lease.Slots, error)                                                                            = lease.NewSlots
 	_ func(lease.Config, string) (*lease.Loan, error)                                                                     = lease.NewLoan
 	_ func(context.Context, store.Store, string) (lease.Pool, error)                                                      = lease.Inspect
