@@ -558,7 +558,7 @@ func TestALoanIsTakenOverByUrgentCallsOnlyAndFromAPoolThatCanBeRead(t *testing.T
 	p := s[0].lend(t)
 	s[1].cfg.Store = hasty{remote{w.store, w.time.Wall, nil}, t}
 	s[1].renewed(t, p)
-	if loan := must(OpenLoan(s[1].cfg, p.handle)); loan.Every() != defaultLook {
+	if loan := must(NewLoan(s[1].cfg, p.handle)); loan.Every() != defaultLook {
 		t.Errorf("a look each %v", loan.Every())
 	}
 	away := fmt.Errorf("%w: away", store.ErrUnavailable)
