@@ -49,7 +49,7 @@ func TestValuesAreCompleted(t *testing.T) {
 		"workers release ":                       "",
 		"workers release --pool payments ":       "17",
 		"workers release --pool payments 17 ":    "",
-		"workers list --store redis":             "redis://",
+		"workers list --store redis":             "redis:// rediss://",
 		"next --name ":                           "",
 		"verify --format bi":                     "binary",
 		"workers list --store sqlite:no --pool ": "",
