@@ -36,7 +36,8 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// A Source makes ids. Everything in this module that issues ids is one.
+// A Source makes ids. Generators, leases, namespaces of segments and sequences, and the client's are sources. Ids that it
+// returns together with an error are used.
 type Source[T any] interface {
 	// Fill fills the front of dst and returns how many ids it wrote: at least one, or an error. It
 	// returns soon after ctx ends. The buffer makes one call at a time.
@@ -158,8 +159,8 @@ func (cfg *Config[T]) complete() error {
 }
 
 // Next returns the next id. If the buffer is empty, it waits until there is an id, ctx ends (the error is
-// its cause), the source fails (the error is the source's; the buffer keeps trying, see Config.Pause) or
-// the buffer is closed ([firn.ErrClosed]).
+// its cause), the source fails (the error is the source's; the buffer keeps trying) or the buffer is closed
+// ([firn.ErrClosed]). Between two tries, Config.Pause apart, it returns the latest error without asking the source.
 func (b *Buffer[T]) Next(ctx context.Context) (T, error) {
 	if id, ok := b.TryNext(); ok {
 		return id, nil

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -25,8 +26,11 @@ type Range struct {
 // Len returns how many ids the range holds.
 func (r Range) Len() int { return int(r.Count) }
 
+// stride returns the distance between ids; a Stride that was left out is 1.
+func (r Range) stride() firn.ID { return firn.ID(cmp.Or(r.Stride, 1)) }
+
 // Last returns the greatest id of a range that is not empty.
-func (r Range) Last() firn.ID { return r.First + firn.ID((r.Count-1)*r.Stride) }
+func (r Range) Last() firn.ID { return r.First + firn.ID(r.Count-1)*r.stride() }
 
 // All iterates over the ids in order.
 func (r Range) All() iter.Seq[firn.ID] {
@@ -36,7 +40,7 @@ func (r Range) All() iter.Seq[firn.ID] {
 			if !yield(id) {
 				return
 			}
-			id += firn.ID(r.Stride)
+			id += r.stride()
 		}
 	}
 }
@@ -48,7 +52,7 @@ func (r Range) AppendTo(dst []firn.ID) []firn.ID {
 	id := r.First
 	for i := begin; i < len(dst); i++ { // All would be slower
 		dst[i] = id
-		id += firn.ID(r.Stride)
+		id += r.stride()
 	}
 	return dst
 }
@@ -58,7 +62,7 @@ func (r Range) String() string {
 	switch {
 	case r.Count < 1:
 		return "no ids"
-	case r.Stride == 1:
+	case r.stride() == 1:
 		return fmt.Sprintf("%d to %d", r.First, r.Last())
 	default:
 		return fmt.Sprintf("%d to %d by %d", r.First, r.Last(), r.Stride)

@@ -108,7 +108,11 @@ func (c Config) Check() error { return c.fill() }
 
 // check fills in the defaults and names every mistake.
 func (c *Config) check() error {
-	err := c.fill()
+	var err error
+	if c.Source != nil && (c.Start != 0 || c.Offset != 0 || c.Stride != 0 || c.Form.Name != "" || c.Form.Keys != nil) {
+		err = config.Mistake("segment", "Source", "has its own ids: leave out Start, Offset, Stride and Form")
+	}
+	err = errors.Join(err, c.fill())
 	if (c.Store == nil) == (c.Source == nil) {
 		err = errors.Join(config.Mistake("segment", "Store", "or Config.Source is required, and not both"), err)
 	}
@@ -196,7 +200,8 @@ func New(cfg Config) (*Segments, error) {
 }
 
 // Namespace returns the namespace of a name, the same one each time. It does not touch the store. Errors:
-// that of [store.CheckName], *[firn.RangeError] for one name too many, [firn.ErrClosed].
+// that of [store.CheckName], and for a name that was not asked for before *[firn.RangeError], for one too many, and
+// [firn.ErrClosed].
 func (s *Segments) Namespace(name string) (*Namespace, error) {
 	s.mu.RLock()
 	n := s.names[name]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -252,5 +253,18 @@ func TestASourceNeedsAStore(t *testing.T) {
 		if _, err := segment.NewSource(cfg); !errors.Is(err, firn.ErrSyntax) {
 			t.Errorf("the error is %v", err)
 		}
+	}
+}
+
+func TestSettingsThatASourceIgnoresAreRefused(t *testing.T) {
+	for _, cfg := range []segment.Config{{Start: 5}, {Offset: 1, Stride: 2}, {Stride: 2}, {Form: store.Form{Name: "veiled"}}} {
+		cfg.Source = listed()
+		if _, err := segment.New(cfg); err == nil || !strings.Contains(err.Error(), "Config.Source has its own ids") {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	r := segment.Range{First: 5, Count: 3}
+	if got := slices.Collect(r.All()); r.Last() != 7 || !slices.Equal(got, []firn.ID{5, 6, 7}) || !slices.Equal(r.AppendTo(nil), got) {
+		t.Errorf("without a stride: %v to %d", got, r.Last())
 	}
 }
