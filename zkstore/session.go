@@ -26,19 +26,22 @@ const (
 	watchEvery = 500 * time.Millisecond
 )
 
-// open begins a session and waits for a server. Close the store after an error too.
+// open begins the sessions and waits for a server. Close the store after an error too.
 func (s *Store) open(ctx context.Context) error {
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	conn, err := connect(s.servers, &s.report)
-	if err != nil {
-		return s.calls.Wrap("open", strings.Join(s.servers, ","), err)
+	for _, c := range []*current{&s.others, &s.urgent} {
+		conn, err := connect(s.servers, &s.report)
+		if err != nil {
+			return s.calls.Wrap("open", strings.Join(s.servers, ","), err)
+		}
+		c.Store(conn)
+		if err := s.begin(ctx, conn); err != nil {
+			return err
+		}
+		s.watching.Go(func() { s.watch(watch, c) })
 	}
-	s.conn.Store(conn)
-	if err = s.begin(ctx, conn); err == nil {
-		s.watching.Go(func() { s.watch(watch) })
-	}
-	return err
+	return nil
 }
 
 // connect returns a connection that is established in the background. The client's own way asks the servers
@@ -100,16 +103,16 @@ func (s *Store) begin(ctx context.Context, conn *zk.Conn) error {
 	return err
 }
 
-// watch replaces a lost connection. Calls that wait for it return the error of a lost connection.
-func (s *Store) watch(ctx context.Context) {
-	for gone := false; ; {
+// watch replaces the lost connection of a session. Calls that wait for it return the error of a lost connection.
+func (s *Store) watch(ctx context.Context, c *current) {
+	for lost := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(watchEvery):
 		}
-		before := gone
-		if gone = s.gone(); !before || !gone {
+		before := lost
+		if lost = gone(c); !before || !lost {
 			continue
 		}
 		fresh, err := connect(s.servers, &s.report)
@@ -117,22 +120,24 @@ func (s *Store) watch(ctx context.Context) {
 			continue // it does not fail: it connects later
 		}
 		soon, cancel := context.WithTimeout(ctx, dial.Timeout)
-		if s.begin(soon, fresh) == nil && s.gone() {
-			fresh = s.conn.Swap(fresh)
+		if s.begin(soon, fresh) == nil && gone(c) {
+			fresh = c.Swap(fresh)
 		}
 		cancel()
 		fresh.Close()
 	}
 }
 
-func (s *Store) gone() bool { return s.conn.Load().State() != zk.StateHasSession }
+func gone(c *current) bool { return c.Load().State() != zk.StateHasSession }
 
-// end ends the session.
+// end ends the sessions.
 func (s *Store) end() error {
 	s.stop()
 	s.watching.Wait()
-	if conn := s.conn.Load(); conn != nil {
-		conn.Close()
+	for _, c := range []*current{&s.others, &s.urgent} {
+		if conn := c.Load(); conn != nil {
+			conn.Close()
+		}
 	}
 	return nil
 }
