@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,4 +83,75 @@ func TestALookupOutlivesTheCallThatBeganIt(t *testing.T) {
 		_, err := s.Now(context.Background())
 		return err == nil
 	})
+}
+
+// go-redis stops dialing after as many failures in a row as its pool has connections, and tries once a second.
+func TestAServerIsReachedAtOnceAfterManyFailedDials(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	port := strconv.Itoa(server.Port())
+	sentinel := servers.Sentinel(t, "main", server.Addr(), 1)
+	for _, url := range []string{"redis://redis.test:" + port, "redis://" + sentinel.Addr() + "?master=main"} {
+		var away atomic.Bool
+		connect := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if _, to, _ := net.SplitHostPort(addr); away.Load() && to == port {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+			}
+			return connects(ctx, network, addr)
+		}
+		s, err := redisstore.OpenThrough(context.Background(), url, anyOf("127.0.0.1"), connect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		away.Store(true)
+		raw(t, server.Addr()).Do(context.Background(), "CLIENT", "KILL", "TYPE", "normal")
+		for range 40 {
+			if _, err = s.Now(context.Background()); !errors.Is(err, store.ErrUnavailable) {
+				t.Fatalf("%s: while it is away: %v", url, err)
+			}
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("%s: the error does not wrap that of the dial: %v", url, err)
+		}
+		away.Store(false)
+		if _, err := s.Now(context.Background()); err != nil {
+			t.Errorf("%s: it is back: %v", url, err)
+		}
+	}
+}
+
+// The client keeps a connection that comes after its call has ended, for a later call.
+func TestADialThatFailsAfterItsCallHasEndedFailsNoOther(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	var away atomic.Bool
+	late := make(chan struct{})
+	connect := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if away.Load() {
+			<-late
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		}
+		return connects(ctx, network, addr)
+	}
+	s, err := redisstore.OpenThrough(context.Background(), "redis://"+server.Addr(), anyOf("127.0.0.1"), connect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	away.Store(true)
+	raw(t, server.Addr()).Do(context.Background(), "CLIENT", "KILL", "TYPE", "normal")
+	for range 3 {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		if _, err := s.Now(ctx); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("while it is away: %v", err)
+		}
+		cancel()
+	}
+	close(late)
+	await(t, "the pool to have them", func() bool { return s.Pool().IdleConns > 0 })
+	away.Store(false)
+	if _, err := s.Now(context.Background()); err != nil {
+		t.Errorf("it is back: %v", err)
+	}
 }

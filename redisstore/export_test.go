@@ -14,6 +14,9 @@ import (
 // Script is the script that writes a register, for tests that send it as a proxy would.
 var Script = compareAndSwap
 
+// Pool returns the numbers of the client's connections.
+func (s *Store) Pool() *redis.PoolStats { return s.client.PoolStats() }
+
 // ReachedAt returns the address where the client reaches a server of a cluster.
 var ReachedAt = reachedAt
 
@@ -65,6 +68,6 @@ func OpenThrough(ctx context.Context, url string, lookup lookups, connect connec
 	if options.Dialer == nil {
 		return nil, errors.New("the client dials by itself")
 	}
-	options.Dialer = (&dial.Dialer{TLS: options.TLSConfig, Check: check, Lookup: lookup, Connect: connect}).Dial
+	options.Dialer = neverFails((&dial.Dialer{TLS: options.TLSConfig, Check: check, Lookup: lookup, Connect: connect}).Dial)
 	return OpenClient(ctx, clientOf(options), cfg)
 }

@@ -67,7 +67,9 @@ type Store struct {
 // The client must not repeat commands (MaxRetries -1): a repeated write that was applied would look like
 // a conflict. It must not read from replicas or from its own cache, and needs a ReadTimeout, which it has
 // by default, and at most three idle connections (MaxIdleConns): each that a network has silently
-// forgotten costs a call its time. Do not share it: a connection returned to its pool with another
+// forgotten costs a call its time. After PoolSize dials that fail in a row,
+// go-redis tries once a second only, so its Dialer should return no error, as that of [Open] does not: in a lease
+// whose looks are short, or whose name servers are slow, ids can repeat. Do not share it: a connection returned to its pool with another
 // database selected is another store, and ids repeat.
 func OpenClient(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
