@@ -92,7 +92,7 @@ func TestAnEncodedRegisterIsDecoded(t *testing.T) {
 			t.Errorf("%+v was read as %+v, %v", e, got, err)
 		}
 	}
-	for _, text := range []string{"", "00000000000000ff", "ff\nv", "00000000000000fg\nv", "+0000000000000ff\nv"} {
+	for _, text := range []string{"", "00000000000000ff", "ff\nv", "00000000000000fg\nv", "+0000000000000ff\nv", "00000000000000FF\nv", "0000000000000000\nv"} {
 		if got, err := backend.Decode("k", text, "place"); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "another place") {
 			t.Errorf("%q was read as %+v, %v", text, got, err)
 		}
