@@ -155,3 +155,35 @@ func TestADialThatFailsAfterItsCallHasEndedFailsNoOther(t *testing.T) {
 		t.Errorf("it is back: %v", err)
 	}
 }
+
+func TestAServerThatBecameAClusterIsRefusedBeforeAWrite(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	single, node := servers.Redis(t), servers.Redis(t, "--cluster-enabled", "yes", "--cluster-announce-hostname", "myself.example")
+	cluster := raw(t, node.Addr())
+	if err := cluster.ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	agreed(t, 1, node.Addr())
+	var to atomic.Value
+	to.Store(single.Addr())
+	s, err := redisstore.OpenThrough(ctx, "redis://redis.test:1", anyOf("127.0.0.1"), func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return connects(ctx, network, to.Load().(string))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	confirmed(t, s, "k")
+	to.Store(node.Addr())
+	single.Kill()
+	await(t, "the other server", func() bool {
+		_, err = s.CompareAndSwap(ctx, "k", 0, nil)
+		return !errors.Is(err, store.ErrUnavailable)
+	})
+	expect(t, "a cluster", err, store.ErrRefused, "cluster=true")
+	if n := cluster.Exists(ctx, "firn").Val(); n != 0 {
+		t.Error("it was written to")
+	}
+	confirmed(t, open(t, "redis://"+node.Addr()+"?cluster=true"), "in a cluster whose host name contains myself")
+}

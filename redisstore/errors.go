@@ -51,7 +51,7 @@ var replies = []struct {
 	{"unknown command|Unknown Redis command", store.ErrRefused, unknown},
 	{"Write commands not allowed after non deterministic", store.ErrRefused, "set lua-replicate-commands yes"},
 	{"This instance has cluster support disabled", store.ErrRefused, "it is not a cluster: leave out ?cluster=true, and name one host"},
-	{"MOVED", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
+	{"MOVED|ISCLUSTER", store.ErrRefused, "it belongs to a cluster: add ?cluster=true"},
 	{"CONFLICT", store.ErrConflict, ""},
 	{"OTHER|LATE", store.ErrRefused, "find out which server is the primary, and try again"},
 	{"RECORD", store.ErrRefused, "the record of the replicas is malformed: remove the member, then set the number with firn store replicas N"},

@@ -104,13 +104,16 @@ end
 if redis.call('ZCOUNT', KEYS[1], '-inf', '(0') + redis.call('ZCOUNT', KEYS[1], '(0', '+inf') > 0 then
   return redis.error_reply('SCORE a member has a score that is not 0')
 end
-local epoch = ''
+local server, epoch = redis.call('INFO', 'server'), ''
+if ARGV[4] == 'single' and string.find(server, 'redis_mode:cluster', 1, true) then -- since the store was opened
+  return redis.error_reply('ISCLUSTER it may move the set')
+end
 if ARGV[4] ~= 'single' then
   local nodes = redis.call('CLUSTER', 'NODES')
   if string.find(nodes, '[' .. redis.call('CLUSTER', 'KEYSLOT', KEYS[1]) .. '->-', 1, true) then
     return redis.error_reply('MOVING the slot')
   end
-  local _, self = string.find(nodes, 'myself', 1, true)
+  local _, self = string.find(nodes, ' myself,', 1, true) -- a host name may contain myself
   epoch = '/' .. string.match(nodes, '^%S* %S+ %d+ %d+ (%d+)', self + 1) -- its primary, when it pinged and ponged
 end
 if ARGV[4] == 'cluster' and not redis.call('ZRANGEBYLEX', KEYS[1], '-', '+', 'LIMIT', 0, 1)[1] then
@@ -121,7 +124,6 @@ end
 redis.call('ZADD', KEYS[1], 'XX', 0, '')
 redis.call('ZREM', KEYS[1], '')
 n = math.max(n, addresses)
-local server = redis.call('INFO', 'server')
 local _, run = string.find(server, 'run_id:', 1, true)
 run = string.sub(server, run + 1, run + 40)
 local function done(wrote)
