@@ -44,14 +44,13 @@ type Dialect struct {
 // probe asks for the table's columns. It reads no page of the table, which may be damaged.
 const probe = `SELECT k, v, rev FROM ` + Table + ` LIMIT 0`
 
-// primaryHint is the hint of errors that mean the server takes no writes. The store then closes the
-// session, which stays with that server: the name may lead to another by now.
+// primaryHint is the hint of errors that mean the server takes no writes.
 const primaryHint = "it is a replica, or read-only: name the primary"
 
 // readOnlyHint is that of errors that a session gets too if its own transactions may only read.
 const readOnlyHint = primaryHint + "; or, if the setting tx_read_only, transaction_read_only or default_transaction_read_only is on, turn it off"
 
-const goneHint = "the table " + Table + " is gone: put it back, or restart Firn to begin with an empty one"
+const goneHint = "the table " + Table + " is gone: put it back, or restart Firn to begin with an empty one; or see where the name leads"
 
 // A fault gives errors with some codes a meaning. A conflict is a statement undone in a race.
 type fault struct {

@@ -257,10 +257,18 @@ func (s *Store) use(conn *sql.Conn, do func() error) error {
 	if err == nil {
 		return nil
 	}
-	if hint, _ := s.dialect.classify(err); !idle || strings.HasPrefix(hint, primaryHint) || errors.Is(err, errUnfit) {
+	if !idle || errors.Is(err, errUnfit) || s.moved(err) {
 		discard(conn)
 	}
 	return err
+}
+
+// moved reports whether an error is a server's own, and no lost race: the name may lead to another server by
+// now, while the session stays with this one. A holder would go on asking it, as a member of a cluster that
+// lost its quorum, while newcomers ask the other and find its slot free.
+func (s *Store) moved(err error) bool {
+	_, kind := s.dialect.classify(err)
+	return !s.dialect.embedded && codeOf(err) != "" && !errors.Is(kind, store.ErrConflict)
 }
 
 // maxConnect bounds how long connecting may take, by the drivers that look at their context.

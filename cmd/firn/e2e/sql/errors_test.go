@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/sqlstore"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // account creates an account that may use tables in database, but not create them.
@@ -100,6 +101,42 @@ func notRead(t *testing.T, s store.Store) {
 	}
 	_, err := s.List(context.Background(), "")
 	expect(t, "listing", err, store.ErrRefused, "name the primary")
+}
+
+// A server that lost its place may answer each statement with an error, and keeps its sessions.
+func TestASessionThatOnlyReturnsErrorsIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) engine{
+		"mariadb":  func(t *testing.T) engine { return mariadb(t) },
+		"postgres": func(t *testing.T) engine { return postgres(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			former, next := start(t), start(t)
+			proxy := servers.NewProxy(t, former.Addr(), nil)
+			for _, e := range []engine{former, next} {
+				put(t, e.mustOpen(t, e.source(e.admin(), e.fresh(t, "shop"), "")), "k", 0, e.Addr())
+			}
+			db := former.connect(t, strings.Replace(former.source(former.admin(), "shop", ""), former.Addr(), proxy.Addr(), 1))
+			s, err := sqlstore.New(context.Background(), db, former.dialect)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.CompareAndSwap(context.Background(), "k", 0, nil); !errors.Is(err, store.ErrConflict) {
+				t.Fatalf("a key that exists: %v", err)
+			}
+			proxy.Choose(func(int) string { return next.Addr() }) // for new connections
+			if got, err := s.Get(context.Background(), "k"); err != nil || string(got.Value) != former.Addr() {
+				t.Fatalf("%q, %v: a conflict ended a session", got.Value, err)
+			}
+			former.raw(t, "shop", "ALTER TABLE firn_registers RENAME TO away")
+			_, err = s.Get(context.Background(), "k")
+			expect(t, "from the former server", err, store.ErrUnavailable, "where the name leads")
+			if got, err := s.Get(context.Background(), "k"); err != nil || string(got.Value) != next.Addr() {
+				t.Errorf("%q, %v, want it from the server that the name leads to", got.Value, err)
+			}
+		})
+	}
 }
 
 // An operator sets read_only on a primary before another server is promoted: later writes to it are
