@@ -42,7 +42,7 @@ func newDoctor() *cobra.Command {
 		Long: `doctor opens the store and reports the time of a read, the difference between its
 clock and this machine's, whether its settings keep acknowledged writes, whether a write
 succeeds, and how full the pools are. With --config it also reads the keys and
-certificates that this names, does what a server does up to its first write: it joins the
+certificates that it names, does what a server does up to its first write: it joins the
 pools, takes an id of each counter and listens on the addresses, and reports whatever a
 server warns of at its start. Each problem comes with advice.
 It writes the key firn/doctor, which nothing reads, and creates a missing table in a
