@@ -23,6 +23,8 @@ type Dialect struct {
 	home func(ctx context.Context, conn *sql.Conn) (schema string, err error)
 	// exists returns [store.ErrNotFound] if there is no table: then only [Create] creates one. Nil: Open does too.
 	exists func(ctx context.Context, conn *sql.Conn) error
+	// meant returns [store.ErrRefused] if a new table may be a second store that was not asked for. Nil: it never is.
+	meant func(ctx context.Context, s *Store, conn *sql.Conn) error
 	// swap makes a write, and returns the life of the database that confirmed it. Its error
 	// is [store.ErrConflict] if no row was changed.
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)

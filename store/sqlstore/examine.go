@@ -17,12 +17,14 @@ type examination struct {
 	settings, advice string   // that durability rests on, and how they should be
 	denied           []string // what the account may not do
 	readOnly         bool
-	follows          bool // it also applies the writes of another server
-	unseen           bool // the account may not see whether it does
-	overwritten      bool // another server's rows replace its own, older ones too
-	forgets          bool // its cluster may begin again with older data
-	splits           bool // both parts of its cluster continue after a split
-	servers          int  // behind the sessions
+	follows          bool   // it also applies the writes of another server
+	unseen           bool   // the account may not see whether it does
+	overwritten      bool   // another server's rows replace its own, older ones too
+	replays          bool   // it may apply the writes of another server, from an origin that is recorded
+	others           string // schemas of the database that have the table too
+	forgets          bool   // its cluster may begin again with older data
+	splits           bool   // both parts of its cluster continue after a split
+	servers          int    // behind the sessions
 	replicas         store.Finding
 }
 
@@ -41,6 +43,10 @@ func (e examination) findings() []store.Finding {
 				"drop the subscription, or have the other server publish other tables").
 			When(e.follows, store.Doubtful, "it takes writes, and those of another server too: two primaries that both answer are two stores",
 				"have all of Firn go through one of them, make the other read-only, and have them follow by GTIDs: otherwise the writes of one that is gone come back").
+			When(e.replays, store.Doubtful, "this server replays another server's writes, or once did (pg_replication_origin): rows of "+Table+" may be replaced by older ones",
+				"keep "+Table+" out of what is replicated to this server; drop an origin that is not used any more, by pg_replication_origin_drop").
+			When(e.others != "", store.Doubtful, "the database has another store in schema "+e.others+": accounts whose search_path leads there repeat the ids of this one",
+				"have all of Firn name one schema, as by ?search_path= in the URL, and rename the table in the other").
 			When(e.unseen, store.Doubtful, "whether it applies the writes of another server too is unknown", "grant SELECT on performance_schema.replication_connection_status to have that checked").
 			When(e.forgets, store.Doubtful, "this member was started without its recovered position (wsrep_start_position): after a loss of power its cluster may begin again, by itself, with what one member had earlier, and ids repeat",
 				"start members as systemd's unit does, with the position that --wsrep-recover shows, or set pc.recovery=no in wsrep_provider_options").

@@ -179,7 +179,7 @@ func postgres(life string, version, waits int64) answeringDB {
 	return answeringDB{life: life, rows: func(statement string) rows {
 		switch {
 		case strings.Contains(statement, "server_version_num"):
-			return rows{{"", "", false, version, false, waits, false, int64(1), int64(0), 1 - waits, false}}
+			return rows{{"", "", false, false, "", version, false, waits, false, int64(1), int64(0), 1 - waits, false}}
 		case strings.Contains(statement, "here AS"):
 			return rows{{"public", "public"}}
 		}

@@ -22,8 +22,9 @@ var postgresDialect = Dialect{
 	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4 RETURNING k = $3 AND v = $1 AND rev = $2` + postgresReturning,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` AND ` + postgresWritable + ` ORDER BY k`,
 
-	home: homePostgres,
-	swap: swapPostgres,
+	home:  homePostgres,
+	meant: meantPostgres,
+	swap:  swapPostgres,
 	vet: func(ctx context.Context, _ *Store, conn *sql.Conn) (micros int64, started string, err error) {
 		err = conn.QueryRowContext(ctx, `SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint,
 			`+postgresStart).Scan(&micros, &started)
@@ -45,7 +46,8 @@ var postgresDialect = Dialect{
 		{"42501", store.ErrRefused, "the account needs SELECT, INSERT and UPDATE on " + Table + ", and CREATE in its schema if the table is to be made"},
 		{"25006", store.ErrRefused, readOnlyHint},
 		{"42883", store.ErrRefused, "it must be PostgreSQL 10 or later"},
-		{"42703 42804 42809 22P02 42P10", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another database or schema"},
+		{"42P10", store.ErrRefused, "the table " + Table + " has no primary key: ALTER TABLE " + Table + " ADD PRIMARY KEY (k)"},
+		{"42703 42804 42809 22P02", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another database or schema"},
 		{"42704 22023", store.ErrRefused, "the server does not know a setting of the URL, or not its value: correct it, or leave it out"},
 		{"26000 42P05", store.ErrRefused, "a pooler that hands sessions on has no prepared statements: have the driver make none, with pgx by QueryExecModeExec"},
 		{"3F000", store.ErrRefused, "there is no schema to make the table in: set search_path"},
@@ -81,6 +83,47 @@ func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error
 			"set it for the role, the database or in the URL, and share no session of a pooler with those who set it", errUnfit, schema, first)
 	}
 	return schema, err
+}
+
+// postgresElsewhere lists the schemas that have a table of that name; a condition on others must follow. Pg_class shows all tables,
+// whatever the account may use.
+const postgresElsewhere = `COALESCE((SELECT string_agg(quote_ident(nspname), ', ' ORDER BY nspname) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+	WHERE relname = '` + Table + `' AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relpersistence <> 't' AND `
+
+// postgresMeant reads what speaks against a new table: schemas that have one, schemas in search_path that the server
+// skips without a word, and whether the connection itself named one schema. A role's setting does not count as naming:
+// it changes under running processes, and a restored database lacks it.
+const postgresMeant = `WITH path AS (SELECT CASE WHEN word LIKE '"%' THEN replace(substr(word, 2, length(word) - 2), '""', '"') ELSE lower(word) END AS name
+		FROM (SELECT found[1] AS word FROM regexp_matches(current_setting('search_path'), '("(?:[^"]|"")*"|[^",\s]+)', 'g') AS found) AS words)
+	SELECT current_setting('search_path'), ` + postgresElsewhere + `nspname IS DISTINCT FROM current_schema()), ''),
+		COALESCE((SELECT string_agg(quote_ident(name), ', ') FROM path WHERE name NOT IN ('$user', 'pg_temp', '')
+			AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = name)), ''),
+		COALESCE((SELECT string_agg(quote_ident(nspname), ', ') FROM path JOIN pg_namespace ON nspname = CASE name WHEN '$user' THEN current_user::text ELSE name END
+			WHERE NOT has_schema_privilege(pg_namespace.oid, 'USAGE')), ''),
+		(SELECT source = 'client' FROM pg_settings WHERE name = 'search_path') AND (SELECT count(*) = 1 AND min(name) <> '$user' FROM path)`
+
+// meantPostgres refuses a new table where it may be another, empty store beside the one that other processes use: a
+// schema that is being restored, or whose USAGE was revoked, is skipped in search_path, and the next one taken.
+func meantPostgres(ctx context.Context, s *Store, conn *sql.Conn) error {
+	var path, others, absent, unusable string
+	var named bool
+	if err := each(ctx, conn, func(rows *sql.Rows) error {
+		return rows.Scan(&path, &others, &absent, &unusable, &named)
+	}, postgresMeant); err != nil {
+		return err
+	}
+	switch {
+	case others != "" && !named:
+		return fmt.Errorf("%w: the database has the table in schema %s, and search_path (%s) does not lead there: GRANT USAGE ON SCHEMA to the account, or set search_path, as by ?search_path= in the URL; "+
+			"only if a second store is meant, which repeats the ids of the first, make its table by hand: %s", store.ErrRefused, others, path, s.dialect.create)
+	case absent != "":
+		return fmt.Errorf("%w: there is no table, and search_path (%s) names schema %s, which does not exist: restore or create it, or set search_path; "+
+			"or make the table by hand: %s", store.ErrRefused, path, absent, s.dialect.create)
+	case unusable != "":
+		return fmt.Errorf("%w: there is no table, and search_path (%s) names schema %s, which the account may not use: GRANT USAGE ON SCHEMA to it, or set search_path; "+
+			"or make the table by hand: %s", store.ErrRefused, path, unusable, s.dialect.create)
+	}
+	return nil
 }
 
 // postgresReturning makes a write return: whether the row is as written; whether the table is logged (a
@@ -146,7 +189,7 @@ const (
 
 // postgresFacts are the inputs of an examination. Backups and logical subscribers read the log too and
 // are never promoted; but a write may wait for one of them instead of a standby, since "*" names all, and
-// if two standbys share a name it may wait for either. Writes wait for one standby under "a, b" and "ANY
+// if two standbys share a name, in whatever case, it may wait for either. Writes wait for one standby under "a, b" and "ANY
 // 1 (a, b)".
 //
 // Some settings make the server continue where it should stop: after a failed sync, or a damaged page.
@@ -154,10 +197,11 @@ const postgresFacts = `SELECT COALESCE((SELECT string_agg(name || ' ' || setting
 		OR name IN ('zero_damaged_pages', 'ignore_checksum_failure', 'ignore_invalid_pages', 'data_sync_retry') AND setting = 'on'), ''),
 	COALESCE((SELECT min(CASE WHEN relkind NOT IN ('r', 'p') THEN '` + standsFor + `' WHEN relpersistence <> 'p' THEN '` + unlogged + `' END)
 		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
-	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass),
+	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass OR srrelid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)),
+	EXISTS (SELECT FROM pg_replication_origin), ` + postgresElsewhere + `pg_class.oid <> '` + Table + `'::regclass), ''),
 	current_setting('server_version_num')::int, NOT ` + postgresWritable + `, CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, names LIKE '%*%', standbys.*
 FROM (SELECT CASE current_setting('max_wal_senders') WHEN '0' THEN '' ELSE trim(current_setting('synchronous_standby_names')) END AS names) AS setting,
-	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async'), count(*) > count(DISTINCT application_name)
+	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async'), count(*) > count(DISTINCT lower(application_name))
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'
 		AND (COALESCE(sync_state, 'async') <> 'async' OR pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL))) AS standbys`
 
@@ -168,7 +212,7 @@ func examinePostgres(ctx context.Context, conn *sql.Conn) (examination, error) {
 	e := examination{settings: "fsync on, full_page_writes on", advice: "set fsync and full_page_writes on, and what skips or retries over damage off, or use a strict pool"}
 	r := replicas{setting: "synchronous_standby_names", advice: "list all that may be promoted in synchronous_standby_names, as in ANY 2 (a, b)"}
 	err := conn.QueryRowContext(ctx, postgresFacts).Scan(&lax,
-		&wrong, &e.overwritten, &version, &e.readOnly, &r.waits, &anybody, &r.all, &r.unknown, &r.behind, &alike)
+		&wrong, &e.overwritten, &e.replays, &e.others, &version, &e.readOnly, &r.waits, &anybody, &r.all, &r.unknown, &r.behind, &alike)
 	e.denied = denied(ctx, conn, "42501")
 	if e.durable = lax == "" && wrong == ""; lax != "" {
 		e.settings = lax

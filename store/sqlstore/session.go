@@ -335,6 +335,11 @@ func discard(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrB
 
 // makeTable makes the missing table.
 func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) (struct{}, error) {
+	if s.dialect.meant != nil {
+		if err := s.dialect.meant(ctx, s, conn); err != nil {
+			return struct{}{}, err
+		}
+	}
 	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
 	// A table with other columns looked missing too. Making it may fail if others do at the same moment.
 	if _, err := s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {

@@ -128,6 +128,19 @@ func TestATableOfPostgresThatNoStandbyHasIsBad(t *testing.T) {
 	e.raw(t, other, "CREATE PUBLICATION p FOR TABLE firn_registers", "SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
 	e.raw(t, name, "CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port="+strconv.Itoa(e.Port())+" user=postgres dbname=other' PUBLICATION p WITH (create_slot = false)")
 	looks(t, s, "role", store.Bad, "a subscription")
+
+	// One that applies them to a partition alone, and one that did so by other means.
+	e.raw(t, name, "ALTER SUBSCRIPTION s DISABLE", "ALTER SUBSCRIPTION s SET (slot_name = NONE)", "DROP SUBSCRIPTION s",
+		"ALTER TABLE firn_registers RENAME TO whole", "CREATE TABLE firn_registers (LIKE whole INCLUDING ALL) PARTITION BY HASH (k)",
+		"CREATE TABLE part PARTITION OF firn_registers FOR VALUES WITH (MODULUS 1, REMAINDER 0)")
+	looks(t, s, "role", store.Good, "a primary")
+	e.raw(t, other, "ALTER TABLE firn_registers RENAME TO part", "SELECT pg_create_logical_replication_slot('s2', 'pgoutput')")
+	e.raw(t, name, "CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port="+strconv.Itoa(e.Port())+" user=postgres dbname=other' PUBLICATION p WITH (create_slot = false, slot_name = s2)")
+	looks(t, s, "role", store.Bad, "a subscription")
+	e.raw(t, name, "ALTER SUBSCRIPTION s DISABLE", "ALTER SUBSCRIPTION s SET (slot_name = NONE)", "DROP SUBSCRIPTION s")
+	looks(t, s, "role", store.Good, "a primary")
+	e.raw(t, name, "SELECT pg_replication_origin_create('elsewhere')")
+	looks(t, s, "role", store.Doubtful, "replays another server's writes")
 }
 
 // With these settings PostgreSQL continues to run after data was damaged or not synced.
@@ -144,8 +157,8 @@ func TestAPostgresThatSkipsDamageIsBad(t *testing.T) {
 func TestStandbysOfPostgresThatShareANameAreDoubtful(t *testing.T) {
 	t.Parallel()
 	e := postgres(t, "-c", "synchronous_standby_names=ANY 2 (a, b)")
-	for range 2 {
-		servers.PostgresStandby(t, e.Server, "-c", "cluster_name=a")
+	for _, same := range []string{"a", "A"} { // the server compares without case
+		servers.PostgresStandby(t, e.Server, "-c", "cluster_name="+same)
 	}
 	s := e.warned(t, e.fresh(t, "shop"), "")
 	finds(t, s, store.Doubtful, "in the place of one")

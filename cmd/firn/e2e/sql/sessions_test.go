@@ -206,10 +206,93 @@ func TestASessionsOwnSearchPathIsUsed(t *testing.T) {
 	e := postgres(t)
 	name := e.fresh(t, "shop")
 	e.raw(t, name, `CREATE SCHEMA "My own"`)
-	put(t, e.mustOpen(t, e.source(e.admin(), name, "search_path=nowhere,%22My%20own%22,public")), "k", 0, "v")
+	put(t, e.mustOpen(t, e.source(e.admin(), name, "search_path=%22My%20own%22,public")), "k", 0, "v")
 	e.raw(t, name, `SELECT k FROM "My own".firn_registers`)
+	e.mustOpen(t, e.source(e.admin(), name, "search_path=nowhere,%22My%20own%22,public"))
 	_, err := e.open(e.source(e.admin(), name, "search_path=nowhere"))
-	expect(t, "no schema at all", err, store.ErrRefused, "search_path")
+	expect(t, "no schema at all", err, store.ErrRefused, "search_path", "nowhere")
+}
+
+// PostgreSQL skips schemas in search_path that are missing or that the account may not use. A table made in the next
+// one would be a second store, and repeat the ids of the first.
+func TestPostgresMakesNoSecondStoreInAnotherSchema(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	e.raw(t, "", "CREATE ROLE firn LOGIN")
+	const made = "firn_registers (" // the statement offered
+	refused := func(t *testing.T, database, user, settings string, words ...string) {
+		t.Helper()
+		_, err := e.open(e.source(user, database, settings))
+		expect(t, "a new table", err, store.ErrRefused, append(words, "search_path", made)...)
+	}
+	t.Run("the account lost USAGE", func(t *testing.T) {
+		name := e.fresh(t, "revoked")
+		e.raw(t, name, "CREATE SCHEMA firn AUTHORIZATION firn")
+		e.mustOpen(t, e.source(e.admin(), name, ""))
+		e.raw(t, name, "GRANT SELECT, INSERT, UPDATE ON firn_registers TO firn")
+		before := e.mustOpen(t, e.source("firn", name, ""))
+		put(t, before, "k", 0, "v")
+		e.raw(t, name, "REVOKE ALL ON SCHEMA public FROM PUBLIC")
+		refused(t, name, "firn", "", "in schema public", "GRANT USAGE")
+		e.raw(t, name, "DROP SCHEMA firn")
+		refused(t, name, "firn", "", "in schema public", "GRANT USAGE") // no schema at all
+		e.raw(t, name, "GRANT USAGE ON SCHEMA public TO firn")
+		if _, err := e.mustOpen(t, e.source("firn", name, "")).Get(context.Background(), "k"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a schema may not be used, and none has a table", func(t *testing.T) {
+		name := e.fresh(t, "unusable")
+		e.raw(t, name, "CREATE SCHEMA app", "GRANT CREATE ON SCHEMA public TO firn")
+		refused(t, name, "firn", "search_path=app,public", "schema app", "GRANT USAGE")
+		e.raw(t, name, "CREATE SCHEMA firn")
+		refused(t, name, "firn", "", "schema firn", "GRANT USAGE") // "$user"
+	})
+	t.Run("a schema is being restored", func(t *testing.T) {
+		name := e.fresh(t, "restored")
+		e.raw(t, name, "CREATE SCHEMA app")
+		const path = "search_path=app,public"
+		put(t, e.mustOpen(t, e.source(e.admin(), name, path)), "k", 0, "v")
+		e.raw(t, name, "ALTER SCHEMA app RENAME TO aside")
+		refused(t, name, e.admin(), path, "in schema aside")
+		e.raw(t, name, "DROP SCHEMA aside CASCADE")
+		refused(t, name, e.admin(), path, "schema app", "does not exist")
+		refused(t, name, e.admin(), "search_path=%22$user%22,%22A,%20%22%22b%22,public", `"A, ""b"`)
+	})
+	t.Run("the role's search_path is lost, or set later", func(t *testing.T) {
+		name := e.fresh(t, "role")
+		e.raw(t, name, "CREATE SCHEMA shop")
+		e.mustOpen(t, e.source(e.admin(), name, "search_path=shop"))
+		refused(t, name, e.admin(), "", "in schema shop")
+		e.raw(t, name, "ALTER TABLE shop.firn_registers SET SCHEMA public", "ALTER ROLE postgres IN DATABASE "+name+" SET search_path = shop")
+		refused(t, name, e.admin(), "", "in schema public")
+	})
+	t.Run("a second store is meant", func(t *testing.T) {
+		name := e.fresh(t, "two")
+		e.raw(t, name, "CREATE SCHEMA own", "CREATE SCHEMA hand")
+		first := e.mustOpen(t, e.source(e.admin(), name, ""))
+		put(t, first, "k", 0, "v")
+		looks(t, first, "role", store.Good, "a primary")
+		second := e.mustOpen(t, e.source(e.admin(), name, "search_path=own"))
+		put(t, second, "k", 0, "of the second")
+		looks(t, first, "role", store.Doubtful, "another store in schema own")
+		looks(t, second, "role", store.Doubtful, "another store in schema public")
+		refused(t, name, e.admin(), "search_path=hand,pg_temp", "in schema own, public")
+		e.raw(t, name, strings.Replace(e.dialect.Schema(), sqlstore.Table, "hand."+sqlstore.Table, 1))
+		put(t, e.mustOpen(t, e.source(e.admin(), name, "search_path=hand,pg_temp")), "k", 0, "of the third")
+	})
+}
+
+func TestAPostgresTableWithoutItsPrimaryKeyIsExplained(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source(e.admin(), name, ""))
+	e.raw(t, name, "ALTER TABLE firn_registers DROP CONSTRAINT firn_registers_pkey")
+	_, err := s.CompareAndSwap(context.Background(), "k", 0, []byte("v"))
+	expect(t, "a table without its primary key", err, store.ErrRefused, "ADD PRIMARY KEY (k)")
+	e.raw(t, name, "ALTER TABLE firn_registers ADD PRIMARY KEY (k)")
+	put(t, s, "k", 0, "v")
 }
 
 func TestAMySQLMayTreatEmptyStringsAsNULL(t *testing.T) {
