@@ -5,6 +5,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -14,7 +16,12 @@ type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 // After as many dials in a row as its pool has connections, go-redis returns the last error without a dial,
 // until one goroutine, which tries once a second, has connected. With slow name servers a holder then found
 // its store later than newcomers wait for it.
-func neverFails(dial dialer) dialer {
+//
+// The client of a cluster keeps its dialer: a dial that fails sends it to another server.
+func neverFails(options *redis.UniversalOptions, dial dialer) dialer {
+	if options.IsClusterMode {
+		return dial
+	}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {

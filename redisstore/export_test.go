@@ -68,6 +68,6 @@ func OpenThrough(ctx context.Context, url string, lookup lookups, connect connec
 	if options.Dialer == nil {
 		return nil, errors.New("the client dials by itself")
 	}
-	options.Dialer = neverFails((&dial.Dialer{TLS: options.TLSConfig, Check: check, Lookup: lookup, Connect: connect}).Dial)
+	options.Dialer = neverFails(options, (&dial.Dialer{TLS: options.TLSConfig, Check: check, Lookup: lookup, Connect: connect}).Dial)
 	return OpenClient(ctx, clientOf(options), cfg)
 }

@@ -21,7 +21,7 @@ func throughSentinels(url *redis.UniversalOptions) *redis.Client {
 	options := url.Simple()
 	options.Addr = url.MasterName // only in texts
 	connect := options.Dialer
-	options.Dialer = neverFails(func(ctx context.Context, network, _ string) (net.Conn, error) {
+	options.Dialer = neverFails(url, func(ctx context.Context, network, _ string) (net.Conn, error) {
 		addr, err := primaryOf(ctx, url)
 		if err != nil {
 			return nil, err

@@ -97,7 +97,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		SentinelPassword: u.Setting("sentinel_password"),
 		TLSConfig:        u.TLS(u.Scheme == "rediss", "rediss://"),
 	}
-	options.Dialer = neverFails((&dial.Dialer{TLS: options.TLSConfig, Check: check}).Dial) // it applies TLSConfig, as the client's own does
+	options.Dialer = neverFails(options, (&dial.Dialer{TLS: options.TLSConfig, Check: check}).Dial) // it applies TLSConfig, as the client's own does
 	cfg := Config{Key: u.Setting("key")}
 	if n, ok := u.Int("replicas", 0, MaxReplicas); ok {
 		cfg.Replicas = cmp.Or(n, -1)

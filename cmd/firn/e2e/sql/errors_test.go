@@ -118,7 +118,7 @@ func TestASessionThatOnlyReturnsErrorsIsNotUsedAgain(t *testing.T) {
 				put(t, e.mustOpen(t, e.source(e.admin(), e.fresh(t, "shop"), "")), "k", 0, e.Addr())
 			}
 			db := former.connect(t, strings.Replace(former.source(former.admin(), "shop", ""), former.Addr(), proxy.Addr(), 1))
-			s, err := sqlstore.New(context.Background(), db, former.dialect)
+			s, err := sqlstore.Open(context.Background(), db, former.dialect)
 			if err != nil {
 				t.Fatal(err)
 			}
