@@ -143,6 +143,12 @@ func init() {
 			d.Errorf("firn %q exits with %d: %s", args, status, said.String())
 		}
 
+		d.postgres(server, "shop", "CREATE SCHEMA second", "CREATE TABLE second.firn_registers (k TEXT PRIMARY KEY)")
+		d.finds("doubtful", "role", "another store in schema second", "--store", url)
+		d.postgres(server, "shop", "DROP SCHEMA second CASCADE", "SELECT pg_replication_origin_create('elsewhere')")
+		d.finds("doubtful", "role", "replays another server's writes", "--store", url)
+		d.postgres(server, "shop", "SELECT pg_replication_origin_drop('elsewhere')")
+
 		// A server that applies another server's writes.
 		d.postgres(server, "other", "CREATE TABLE firn_registers (k TEXT PRIMARY KEY, v BYTEA, rev BIGINT)", "CREATE PUBLICATION p FOR TABLE firn_registers",
 			"SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
