@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// MaxReserve, 1,048,576, bounds the ids that one call of [Namespace.Reserve] returns.
+// MaxReserve is 1,048,576. It bounds the ids that one call of [Namespace.Reserve] returns.
 const MaxReserve = 1 << 20
 
 // A Namespace issues the ids of one name. Its methods may be called concurrently. Within this process,
