@@ -26,22 +26,19 @@ const (
 	watchEvery = 500 * time.Millisecond
 )
 
-// open begins the sessions and waits for a server. Close the store after an error too.
+// open begins a session and waits for a server. Close the store after an error too.
 func (s *Store) open(ctx context.Context) error {
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	for _, c := range []*current{&s.others, &s.urgent} {
-		conn, err := connect(s.servers, &s.report)
-		if err != nil {
-			return s.calls.Wrap("open", strings.Join(s.servers, ","), err)
-		}
-		c.Store(conn)
-		if err := s.begin(ctx, conn); err != nil {
-			return err
-		}
-		s.watching.Go(func() { s.watch(watch, c) })
+	conn, err := connect(s.servers, &s.report)
+	if err != nil {
+		return s.calls.Wrap("open", strings.Join(s.servers, ","), err)
 	}
-	return nil
+	s.conn.Store(conn)
+	if err = s.begin(ctx, conn); err == nil {
+		s.watching.Go(func() { s.watch(watch) })
+	}
+	return err
 }
 
 // connect returns a connection that is established in the background. The client's own way asks the servers
@@ -103,16 +100,16 @@ func (s *Store) begin(ctx context.Context, conn *zk.Conn) error {
 	return err
 }
 
-// watch replaces the lost connection of a session. Calls that wait for it return the error of a lost connection.
-func (s *Store) watch(ctx context.Context, c *current) {
-	for lost := false; ; {
+// watch replaces a lost connection. Calls that wait for it return the error of a lost connection.
+func (s *Store) watch(ctx context.Context) {
+	for gone := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(watchEvery):
 		}
-		before := lost
-		if lost = gone(c); !before || !lost {
+		before := gone
+		if gone = s.gone(); !before || !gone {
 			continue
 		}
 		fresh, err := connect(s.servers, &s.report)
@@ -120,24 +117,22 @@ func (s *Store) watch(ctx context.Context, c *current) {
 			continue // it does not fail: it connects later
 		}
 		soon, cancel := context.WithTimeout(ctx, dial.Timeout)
-		if s.begin(soon, fresh) == nil && gone(c) {
-			fresh = c.Swap(fresh)
+		if s.begin(soon, fresh) == nil && s.gone() {
+			fresh = s.conn.Swap(fresh)
 		}
 		cancel()
 		fresh.Close()
 	}
 }
 
-func gone(c *current) bool { return c.Load().State() != zk.StateHasSession }
+func (s *Store) gone() bool { return s.conn.Load().State() != zk.StateHasSession }
 
-// end ends the sessions.
+// end ends the session.
 func (s *Store) end() error {
 	s.stop()
 	s.watching.Wait()
-	for _, c := range []*current{&s.others, &s.urgent} {
-		if conn := c.Load(); conn != nil {
-			conn.Close()
-		}
+	if conn := s.conn.Load(); conn != nil {
+		conn.Close()
 	}
 	return nil
 }

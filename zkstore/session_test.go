@@ -26,7 +26,7 @@ func TestAReadOverAnotherConnectionThanWasSyncedIsMadeAgain(t *testing.T) {
 			if err != nil {
 				return 0, err
 			}
-			s.others.Swap(fresh).Close()
+			s.conn.Swap(fresh).Close()
 		}
 		return read, nil
 	})(t.Context())

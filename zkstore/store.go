@@ -52,26 +52,11 @@ type Store struct {
 	auth    []byte // user and password for the scheme digest; nil: no user
 	acl     []zk.ACL
 
-	report dial.Report // of connections that were ended: the client says only that they are closed
-	// The current sessions. A server answers the requests of one session in order, so a lease's read would wait
-	// behind the writes of sequences: urgent calls have a session of their own.
-	urgent, others current
-	stop           context.CancelFunc // ends the watch
-	watching       sync.WaitGroup
+	report   dial.Report             // of connections that were ended: the client says only that they are closed
+	conn     atomic.Pointer[zk.Conn] // the current session
+	stop     context.CancelFunc      // ends the watch
+	watching sync.WaitGroup
 }
-
-// A current session is replaced by a fresh one once its connection is lost.
-type current = atomic.Pointer[zk.Conn]
-
-// session returns the session for a call.
-func (s *Store) session(ctx context.Context) *current {
-	if store.IsUrgent(ctx) {
-		return &s.urgent
-	}
-	return &s.others
-}
-
-func (s *Store) conn(ctx context.Context) *zk.Conn { return s.session(ctx).Load() }
 
 const (
 	maxReads = 64 // in flight for one listing
@@ -84,22 +69,22 @@ func (s *Store) Traits() store.Traits { return store.Traits{Examine: s.examine} 
 
 // Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
-	return s.calls.Get(ctx, key, synced(s, func(ctx context.Context) (store.Entry, error) {
-		e, _, err := s.read(ctx, key)
+	return s.calls.Get(ctx, key, synced(s, func(context.Context) (store.Entry, error) {
+		e, _, err := s.read(key)
 		return e, err
 	}))
 }
 
 // sync makes the server of this handle catch up with the leader.
-func (s *Store) sync(ctx context.Context) error {
-	_, err := s.conn(ctx).Sync("/") // any path will do
+func (s *Store) sync() error {
+	_, err := s.conn.Load().Sync("/") // any path will do
 	return err
 }
 
 // read reads a znode as its server has it. A missing register is [store.ErrNotFound]. So is a mere level,
 // a znode without data, but it has a version.
-func (s *Store) read(ctx context.Context, key string) (store.Entry, *zk.Stat, error) {
-	data, stat, err := s.conn(ctx).Get(s.path(key))
+func (s *Store) read(key string) (store.Entry, *zk.Stat, error) {
+	data, stat, err := s.conn.Load().Get(s.path(key))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return store.Entry{}, nil, store.ErrNotFound
@@ -154,7 +139,7 @@ func (w *walk) below(ctx context.Context, level string) {
 	if level != "" {
 		path = w.path(strings.TrimSuffix(level, "/"))
 	}
-	names, _, err := w.conn(ctx).Children(path)
+	names, _, err := w.conn.Load().Children(path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		w.add(store.Entry{}, err)
 	}
@@ -174,7 +159,7 @@ func (w *walk) below(ctx context.Context, level string) {
 		}
 		w.reads <- struct{}{}
 		w.group.Go(func() {
-			e, stat, err := w.read(ctx, key)
+			e, stat, err := w.read(key)
 			<-w.reads
 			w.add(e, err)
 			if !w.charge(len(e.Value)) {
@@ -219,7 +204,7 @@ func (w *walk) add(e store.Entry, err error) {
 	}
 }
 
-// Close ends both sessions. It may be called twice.
+// Close ends the session. It may be called twice.
 func (s *Store) Close() error { return s.calls.Close(s.root, s.end) }
 
 // synced makes a read after the server has caught up with the leader. If the connection is lost
@@ -227,11 +212,11 @@ func (s *Store) Close() error { return s.calls.Close(s.root, s.end) }
 func synced[T any](s *Store, read func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (value T, err error) {
 		for range maxLooks {
-			conn := s.conn(ctx)
-			if err = s.sync(ctx); err == nil {
+			conn := s.conn.Load()
+			if err = s.sync(); err == nil {
 				value, err = read(ctx)
 			}
-			if err == nil && s.conn(ctx) != conn {
+			if err == nil && s.conn.Load() != conn {
 				err = zk.ErrConnectionClosed // the read may be from a server that is behind
 			}
 			lost := errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrSessionExpired)

@@ -37,7 +37,7 @@ func (w *write) create(ctx context.Context) (life string, err error) {
 	}
 	life, err = w.transact(ctx, ops...)
 	if errors.Is(err, zk.ErrNoNode) {
-		if err := w.makeAbove(ctx); err != nil {
+		if err := w.makeAbove(); err != nil {
 			return "", err
 		}
 		life, err = w.transact(ctx, ops...)
@@ -49,12 +49,12 @@ func (w *write) create(ctx context.Context) (life string, err error) {
 }
 
 // makeAbove creates the missing levels above the register.
-func (w *write) makeAbove(ctx context.Context) error {
+func (w *write) makeAbove() error {
 	for i := 1; i < len(w.path); i++ {
 		if w.path[i] != '/' {
 			continue
 		}
-		if _, err := w.conn(ctx).Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		if _, err := w.conn.Load().Create(w.path[:i], nil, 0, w.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			return err
 		}
 	}
@@ -65,12 +65,12 @@ func (w *write) makeAbove(ctx context.Context) error {
 // unless the server does not even have revision old yet. So before a conflict, replace lets the server
 // catch up.
 func (w *write) replace(ctx context.Context) (life string, err error) {
-	stat, err := w.look(ctx)
+	stat, err := w.look()
 	if errors.Is(err, store.ErrConflict) {
-		if err := w.sync(ctx); err != nil {
+		if err := w.sync(); err != nil {
 			return "", err
 		}
-		stat, err = w.look(ctx)
+		stat, err = w.look()
 	}
 	for range maxSwaps {
 		if err != nil {
@@ -86,7 +86,7 @@ func (w *write) replace(ctx context.Context) (life string, err error) {
 		}
 		// Either the revision has changed, which the next look finds: the server has caught up with the failed
 		// transaction. Or there was a manual write: the old revision again, or no marker.
-		if stat, err = w.look(ctx); err == nil && errors.Is(swapErr, zk.ErrNoNode) {
+		if stat, err = w.look(); err == nil && errors.Is(swapErr, zk.ErrNoNode) {
 			stat, err = w.mark(ctx, stat.Version)
 		}
 	}
@@ -94,8 +94,8 @@ func (w *write) replace(ctx context.Context) (life string, err error) {
 }
 
 // look reads the znode, and returns [store.ErrConflict] if its revision is not old.
-func (w *write) look(ctx context.Context) (*zk.Stat, error) {
-	e, stat, err := w.read(ctx, w.key)
+func (w *write) look() (*zk.Stat, error) {
+	e, stat, err := w.read(w.key)
 	switch {
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return nil, err
@@ -115,7 +115,7 @@ func (w *write) mark(ctx context.Context, version int32) (*zk.Stat, error) {
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
-	return w.look(ctx)
+	return w.look()
 }
 
 // transact makes all changes or no change; also no change if the caller has stopped waiting. It returns the life of the
@@ -124,7 +124,7 @@ func (w *write) transact(ctx context.Context, ops ...any) (life string, err erro
 	if err := store.ContextError(ctx); err != nil {
 		return "", err
 	}
-	answers, err := w.conn(ctx).Multi(ops...)
+	answers, err := w.conn.Load().Multi(ops...)
 	for _, a := range answers {
 		// The epoch is the upper half of a change's number; that of a standalone server is 0 at first.
 		if a.Stat != nil && a.Stat.Mzxid>>32 != 0 {
