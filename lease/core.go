@@ -194,8 +194,8 @@ func (r *rules) claim(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 // above returns the tick above which every claim in a pool starts, whatever its slots say.
 func (r *rules) above(p Pool, ask Ask) firn.Tick {
 	switch {
-	case r.trusting && p.From == 0:
-		return -1 // the store has forgotten nothing
+	case r.trusting:
+		return -1
 	case p.From == 0:
 		// A store without a clock: newcomers have waited, but if ticks are long, a former holder
 		// may have used the present tick.

@@ -65,11 +65,8 @@ func (r *rules) enter(p Pool, own bool, now firn.Tick, here reading) (next *Pool
 	case !p.Open:
 		// The pool is new, or its store may have forgotten holders.
 		wait, next.Open = time.Duration(p.Grace), true
-		switch {
-		case !here.there.IsZero():
+		if !here.there.IsZero() {
 			next.From = max(next.From, tickOf(r.layout, here.there.Add(r.tolerance))+1) // a tick for rounding
-		case r.trusting:
-			next.From = max(next.From, now) // all processes have this clock
 		}
 	case unreleased > next.Settled && allPassed && !own:
 		// All fences have passed, and some holder never released its worker: the store may have been

@@ -147,30 +147,6 @@ func TestAWaitInWhichTheStoreRefusesWritesBeginsAgain(t *testing.T) {
 	}
 }
 
-// Processes of one machine have one clock, but a copy knows less than they did: a tick that may have been used is not used
-// again, however long it lasts.
-func TestAnEmbeddedStoreThatWasSetBackGrantsNoTickTwice(t *testing.T) {
-	w := newWorld(t)
-	minutes := func(c *Config) {
-		c.Generator.Layout = must(firn.NewLayout(firn.LayoutConfig{TimeBits: 32, WorkerBits: 1, SequenceBits: 20, Unit: time.Minute, Epoch: firn.DefaultLayout().Epoch()}))
-		c.Window = 5 * time.Minute
-	}
-	first := w.start(minutes)
-	copied := w.mem.Snapshot()
-	for range 600 {
-		w.time.Pass(3 * time.Second)
-		first.turn(context.Background())
-		w.mustTake(first, 1)
-	}
-	if err := first.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	w.mem.Restore(copied)
-	for range 2 { // all workers
-		w.mustTake(w.start(minutes), 1)
-	}
-}
-
 func TestASlotNeverGivenBackIsWaitedForOnce(t *testing.T) {
 	w := newWorld(t)
 	two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
