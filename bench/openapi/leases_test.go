@@ -20,14 +20,14 @@ func leases(t *testing.T, address string) []request {
 	l := leased(t, address)
 	renew := "default/renew?end=" + l.End
 	return []request{
-		post("default", "", 200, ""), post("default?x=1", "", 400, "bad_request"),
+		post("default", "", 200, ""), post("default?once=a1", "", 200, ""), post("default?x=1", "", 400, "bad_request"),
 		post("fixed", "", 400, "not_leasable"), post("absent", "", 404, "unknown_pool"),
 		as("one", post("default", "", 403, "forbidden")),
 		as("few", post("default", "", 200, "")), as("few", post("default", "", 429, "too_many_leases")),
 		post("narrow", "", 200, ""), post("narrow", "", 503, "pool_full"), // the server has a worker, too
-		post(renew, l.Lease, 200, ""), post("default/renew?end=8388608", strings.Repeat("A", 26)+".0.1", 410, "lease_lost"),
+		post(renew, l.Lease, 200, ""), post(renew+"&once=a1", l.Lease, 200, ""), post("default/renew?end=8388608", strings.Repeat("A", 26)+".0.1", 410, "lease_lost"),
 		post("default/renew", l.Lease, 400, "bad_request"), post(renew, "x", 400, "bad_lease"),
-		post("fixed/renew?end="+l.End, l.Lease, 400, "not_leasable"), post("absent/renew?end="+l.End, l.Lease, 404, "unknown_pool"),
+		post("fixed/renew?end="+l.End, l.Lease, 410, "lease_lost"), post("absent/renew?end="+l.End, l.Lease, 404, "unknown_pool"),
 		as("one", post(renew, l.Lease, 403, "forbidden")),
 	}
 }

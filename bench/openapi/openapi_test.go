@@ -57,7 +57,7 @@ var elsewhere = []string{
 	"starting", "joining", "shutting_down", "namespace_changed", // the moments before and after
 	"clock_back", "fence_reached", "time_exhausted", // clocks
 	"store_unavailable", "set_back", "timed_out", "/workers 503 store_mismatch", "/release 503 store_mismatch", // stores
-	"leases/{pool} 503 store_mismatch", "/renew 503 store_mismatch", "/renew 429 too_many_leases", "wrong_clock",
+	"leases/{pool} 503 store_mismatch", "/renew 503 store_mismatch", "/renew 429 too_many_leases", "/renew 400 not_leasable", "wrong_clock",
 }
 
 // A request is sent to a server. Its answer has a status, and a code unless that is 200.

@@ -25,7 +25,7 @@ const (
 	// headStart is the time of each address, or host, before the next.
 	headStart = 250 * time.Millisecond
 
-	// Timeout, 25 s, bounds a dial. It outlives the call that began it: let the client finish it, and a later call
+	// Timeout is 25 s. It bounds a dial. It outlives the call that began it: let the client finish it, and a later call
 	// use the connection.
 	Timeout = 25 * time.Second // lookupTimeout, and five more for the connection
 )
