@@ -121,7 +121,7 @@ var mutants = []mutant{
 	{
 		name: "the wrong-clock guard is gone", regime: sim.Durable,
 		edits: []edit{
-			{"lease/clock.go", "\tif !ok {\n\t\treturn s.check(s.read()), nil\n", "\tif !ok || clock != nil {\n\t\treturn s.check(s.read()), nil\n"},
+			{"lease/clock.go", "\tif clock == nil {\n\t\treturn s.check(s.read()), nil\n", "\tif true {\n\t\treturn s.check(s.read()), nil\n"},
 		},
 	},
 	{
