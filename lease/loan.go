@@ -24,7 +24,7 @@ import (
 // fence that [Lend], Renew or Look returned. After [ErrLost] it must stop at once.
 //
 // A handle names the loan in every process with the same store and settings. One that gets the handle of another's loan
-// takes it over. The other process learns that at its next call; it cannot refuse. A loan that nobody renews ends
+// takes it over. The other process learns of it at its next call, and cannot refuse. A loan that nobody renews ends
 // at its fence; it cannot be released before, since the program may have a copy: a forked process, say.
 //
 // The methods may be called concurrently.

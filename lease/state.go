@@ -20,7 +20,7 @@ type State struct {
 	Losses   int64         // workers taken by others
 	Overlaps int64         // grants whose ticks another was, or may have been, granted too: see [ErrOverlap]
 	Switches int64         // workers left for another because the clock went back
-	Errors   int64         // exchanges with the store that failed; a loss is none
+	Errors   int64         // exchanges with the store that failed; a loss is not one
 	Last     error         // why the latest look failed, or [ErrLost] if it found a loss; nil after one that succeeded
 }
 

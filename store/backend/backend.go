@@ -64,7 +64,7 @@ func Decode(key, text, place string) (store.Entry, error) {
 	digits, value, ok := strings.Cut(text, "\n")
 	revision, err := strconv.ParseUint(digits, 16, 64)
 	if !ok || err != nil || revision == 0 || Digits(store.Revision(revision)) != digits {
-		return store.Entry{}, fmt.Errorf("%w: %.99q was not written by Firn, or its revision is not 16 lower-case hexadecimal digits, not all 0: use another %s, or correct it", store.ErrRefused, key, place)
+		return store.Entry{}, fmt.Errorf("%w: %.99q was not written by Firn, or does not begin with 16 lower-case hexadecimal digits other than 0: use another %s, or correct it", store.ErrRefused, key, place)
 	}
 	return store.Entry{Key: key, Value: []byte(value), Revision: store.Revision(revision)}, nil
 }

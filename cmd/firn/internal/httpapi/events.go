@@ -25,7 +25,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query, err := eventsRoute.query(r)
+	query, err := eventsRoute.Values(r)
 	if err != nil {
 		return a.front.Refuse(err)
 	}

@@ -89,7 +89,7 @@ func (a *API) Direct(mux http.Handler) http.Handler {
 // ready answers whether the server can issue ids, of all namespaces in the query if there are
 // any. If only some namespaces can issue, the answer names the others.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
-	query, err := readyRoute.query(r)
+	query, err := readyRoute.Values(r)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query, err := decodeRoute.query(r)
+	query, err := decodeRoute.Values(r)
 	if err == nil {
 		err = filled(query) // an empty namespace or layout would be the default layout
 	}
@@ -227,7 +227,7 @@ func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := namespacesRoute.query(r); err != nil {
+	if _, err := namespacesRoute.Values(r); err != nil {
 		return a.front.Refuse(err)
 	}
 	list, release, err := a.reader.List(caller)
@@ -243,7 +243,7 @@ func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := namespaceRoute.query(r); err != nil {
+	if _, err := namespaceRoute.Values(r); err != nil {
 		return a.front.Refuse(err)
 	}
 	state, err := a.reader.State(caller, r.PathValue("namespace"))
@@ -258,7 +258,7 @@ func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := workersRoute.query(r); err != nil {
+	if _, err := workersRoute.Values(r); err != nil {
 		return a.front.Refuse(err)
 	}
 	pool, err := a.reader.Slots(r.Context(), caller, r.PathValue("pool"))
@@ -274,7 +274,7 @@ func (a *API) release(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query, err := releaseRoute.query(r)
+	query, err := releaseRoute.Values(r)
 	if err == nil {
 		err = filled(query)
 	}
@@ -301,7 +301,7 @@ func (a *API) store(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := storeRoute.query(r); err != nil {
+	if _, err := storeRoute.Values(r); err != nil {
 		return a.front.Refuse(err)
 	}
 	view, err := a.reader.Store(r.Context(), caller)

@@ -115,7 +115,7 @@ func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 		f, err = parseForm("", "", r.Header.Get("Accept"))
 		return ask, f, err
 	}
-	query, err := idsRoute.query(r)
+	query, err := idsRoute.Values(r)
 	if err != nil {
 		return ask, f, err
 	}

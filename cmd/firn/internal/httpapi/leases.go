@@ -36,7 +36,7 @@ type LeaseGranted struct {
 	Once          string  `json:"once,omitempty"`
 }
 
-var once = Parameter{Name: "once", Help: "1 to 64 letters and digits, other ones in each request. The answer repeats them: a client takes no other answer, so no cache can mix answers up", Form: text}
+var once = Parameter{Name: "once", Help: "up to 64 letters and digits, other ones in each request. The answer repeats them, so a client can tell an answer that a cache has kept for another", Form: text}
 
 // The requests of leases. A program follows docs/leases.md: this description does not suffice.
 var (

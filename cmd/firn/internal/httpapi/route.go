@@ -185,9 +185,9 @@ func formats() (all []string) {
 	}
 }
 
-// query returns the query of a request. An unreadable query is an error, since the unreadable part may be one of the
+// Values returns the query of a request. An unreadable query is an error, since the unreadable part may be one of the
 // parameters. So is another parameter: it may be a typing mistake in one of them.
-func (d *Route) query(r *http.Request) (url.Values, error) {
+func (d *Route) Values(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, failure.BadRequest("bad_request", "the query cannot be read: %v", err)

@@ -12,9 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -66,7 +64,7 @@ func (a *API) Register(mux *http.ServeMux, to *httpapi.API, front *issuing.Front
 		})
 	}
 	route(&httpapi.LeaseGrant, func(caller *access.Caller, r *http.Request) (any, error) {
-		_, once, err := parameters(r)
+		_, once, err := parameters(&httpapi.LeaseGrant, r)
 		if err != nil {
 			return nil, front.Refuse(err)
 		}
@@ -75,7 +73,7 @@ func (a *API) Register(mux *http.ServeMux, to *httpapi.API, front *issuing.Front
 		return answer, err
 	})
 	route(&httpapi.LeaseRenew, func(caller *access.Caller, r *http.Request) (any, error) {
-		query, once, err := parameters(r, "end")
+		query, once, err := parameters(&httpapi.LeaseRenew, r)
 		if err != nil {
 			return nil, front.Refuse(err)
 		}
@@ -89,26 +87,19 @@ func (a *API) Register(mux *http.ServeMux, to *httpapi.API, front *issuing.Front
 	})
 }
 
-// onceForm is what once may be: a client draws another for each request, and takes no answer without it. So no cache can
-// give one client the answer to another.
-var onceForm = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
+// onceForm is what once may be. The answer repeats it, so a client that draws another for each request can tell the answer to
+// it from one that a cache has kept for another client.
+var onceForm = regexp.MustCompile(`^[A-Za-z0-9]{0,64}$`)
 
-// parameters returns those of a request, which may have the named ones and once.
-func parameters(r *http.Request, names ...string) (query url.Values, once string, err error) {
-	if query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		return nil, "", failure.BadRequest("bad_request", "the query cannot be read: %v", err)
+// parameters returns those of a request, and once among them.
+func parameters(d *httpapi.Route, r *http.Request) (query url.Values, once string, err error) {
+	if query, err = d.Values(r); err != nil {
+		return nil, "", err
 	}
-	for name, values := range query {
-		switch {
-		case name != "once" && !slices.Contains(names, name):
-			return nil, "", failure.BadRequest("bad_request", "%q is not a parameter here. Allowed: %s", name, strings.Join(append(names, "once"), ", "))
-		case len(values) > 1:
-			return nil, "", failure.BadRequest("bad_request", "%s is given %d times: give it once", name, len(values))
-		case name == "once" && !onceForm.MatchString(values[0]):
-			return nil, "", failure.BadRequest("bad_request", "once is %q: 1 to 64 letters and digits are allowed", values[0])
-		}
+	if once = query.Get("once"); !onceForm.MatchString(once) {
+		return nil, "", failure.BadRequest("bad_request", "once is %q: up to 64 letters and digits are allowed", once)
 	}
-	return query, query.Get("once"), nil
+	return query, once, nil
 }
 
 // Grant leases a worker of a pool to a caller. It counts the request.

@@ -22,7 +22,7 @@ import (
 // A kind is what the URLs of one scheme name.
 type kind struct {
 	scheme string
-	form   string // what follows the scheme and its colon, for messages; // for servers
+	form   string // what follows the scheme and its colon, for messages; two slashes for servers
 	port   string // the usual one of its servers
 
 	open     func(ctx context.Context, url string) (store.Store, error)     // for other than servers: what follows the colon
@@ -179,10 +179,14 @@ func supported() string {
 	return strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
 }
 
-// schemeOf returns the scheme for a store's usual port.
+// schemeOf returns the scheme for a store's usual port; of any other port, that of Redis.
 func schemeOf(port string) string {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return port != "" && k.port == port })
-	return kinds[max(i, slices.IndexFunc(kinds, func(k kind) bool { return k.scheme == "redis" }))].scheme
+	for _, k := range kinds {
+		if k.port != "" && k.port == port {
+			return k.scheme
+		}
+	}
+	return "redis"
 }
 
 // isHost reports whether a text is HOST:PORT.

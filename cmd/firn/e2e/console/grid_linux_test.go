@@ -3,6 +3,7 @@ package console
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,9 +31,6 @@ func BenchmarkGrid(b *testing.B) {
 		serveCrowd(b)
 		return
 	}
-	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		b.Skip("the times of processes are read from /proc")
-	}
 	server := exec.CommandContext(context.WithoutCancel(b.Context()), os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkGrid$", "-test.benchtime=1x")
 	server.Env = append(os.Environ(), crowd+"=1")
 	server.Stderr = os.Stderr
@@ -57,8 +55,8 @@ func BenchmarkGrid(b *testing.B) {
 		if err := stdin.Close(); err != nil {
 			b.Error(err)
 		}
-		_, _ = io.Copy(io.Discard, stdout)
-		if err := server.Wait(); err != nil {
+		_, err := io.Copy(io.Discard, stdout)
+		if err := errors.Join(err, server.Wait()); err != nil {
 			b.Error(err)
 		}
 	})
@@ -90,7 +88,9 @@ func serveCrowd(b *testing.B) {
 	url, _ := serve(b, mem, "", "")
 	ask(b, url+"/v1/ids/orders") // its pool is open
 	fmt.Printf("\n%s %s\n", crowd, url)
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		b.Error(err)
+	}
 }
 
 // cpu returns which share of a processor this server, and all other processes that this one started, take for 20 seconds.
