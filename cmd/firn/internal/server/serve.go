@@ -136,6 +136,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	var port *rpc.Port
 	if on.GRPC != nil {
 		port = s.newPort()
+		port.Open(s.rpc) // nil while the server starts
 		limiter := s.bound(on.GRPC, "grpc", share.HTTP2Connections, nil)
 		limiters = append(limiters, limiter)
 		begin(front{"grpc", limiter, port})
