@@ -45,7 +45,7 @@ class Server:
 
     def __init__(self, layout=USUAL, servers=1, window=2.0, first=1.0):
         self.layout, self.window, self.first = layout, window, first
-        self.lock, self.grants, self.requests, self.wrong, self.jump, self.ahead = threading.RLock(), {}, [], [], 0.0, 0
+        self.lock, self.grants, self.requests, self.onces, self.wrong, self.jump, self.ahead = threading.RLock(), {}, [], [], [], 0.0, 0
         self.listeners = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) for _ in range(servers)]
         for n, l in enumerate(self.listeners):
             l.daemon_threads, l.store, l.number, l.grant, l.renew, l.handle_error = True, self, n, None, None, self.failed
@@ -100,12 +100,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             s.complain("it asks for %s with %s bytes" % (self.path, self.headers.get("Content-Length")))
         if self.headers.get("Authorization") != "Bearer " + TOKEN:
             s.complain("its Authorization is %r" % self.headers.get("Authorization"))
-        renew = what == "renew"
+        renew, asked = what == "renew", dict(urllib.parse.parse_qsl(query))
+        once = asked.pop("once", "")
         with s.lock:
+            if not 16 <= len(once) <= 64 or not (once.isascii() and once.isalnum()) or once in s.onces:
+                s.complain("its once is %r; it must be 16 to 64 letters and digits, others in each request" % once)
+            s.onces.append(once)
             g = s.grants.get(self.headers.get("Firn-Lease")) if renew else None
             s.requests.append((time.monotonic(), l.number, renew, g))
-            if renew and (g is None or query != "end=%d" % g["known"]):
-                s.complain("it renews lease %r with %s; it knows %s" % (self.headers.get("Firn-Lease"), query, g and g["known"]))
+            if asked != ({"end": str(g["known"])} if renew and g else {}) or renew and g is None:
+                s.complain("it asks for lease %r with %s; it knows %s" % (self.headers.get("Firn-Lease"), query, g and g["known"]))
                 return self.fail(400, "bad_lease")
         mode, slow = l.renew if renew else l.grant, 0.0
         if isinstance(mode, itertools.cycle):
@@ -120,24 +124,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 g["over"] = time.monotonic()
             return self.fail(*mode)
         with s.lock:
-            answer = self.renew(s, g, mode) if renew else self.grant(s, mode)
+            answer = self.renew(s, g, mode, once) if renew else self.grant(s, mode, once)
         time.sleep(slow)  # on its way
         self.answer(*answer)
 
-    def grant(self, s, change):
+    def grant(self, s, change, once):
         n, now, layout = len(s.grants) + 1, s.tick(), s.layout
         worker = n % (1 << layout.workers)
         first = now + (3 if layout.unit < 0.1 else 0) << layout.bits | 5
         end = now + layout.ticks(max(s.first, 2 * layout.unit)) << layout.bits | 3
         answer = {"lease": "L%d.%d" % (n, first), "pool": POOL, "clock": s.advance(now << layout.bits), "first": str(first), "end": str(end), "look_ms": int(LOOK * 1000),
                   "worker": worker, "layout": "a layout", "unit_ns": str(int(layout.unit * 10**9)), "sequence_bits": layout.bits, "time_shift": layout.time_shift,
-                  "sequence_shift": layout.shift, "base": str(worker << layout.worker_shift)}
+                  "sequence_shift": layout.shift, "base": str(worker << layout.worker_shift), "once": once}
         answer, good = change(answer) if change else (answer, True)
         if good:
             s.grants[answer["lease"]] = {"worker": worker, "first": first, "known": end, "fence": end, "over": None, "at": time.monotonic()}
         return 200, answer
 
-    def renew(self, s, g, change):
+    def renew(self, s, g, change, once):
         now, bits = s.tick(), s.layout.bits
         if g["over"] or g["fence"] >> bits < now:
             g["over"] = g["over"] or time.monotonic()
@@ -145,7 +149,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if (g["fence"] >> bits) - now < s.layout.ticks(s.window) / 2:
             g["fence"] = now + s.layout.ticks(s.window) << bits | 3
         lease = next(name for name, other in s.grants.items() if other is g)
-        answer = {"lease": lease, "pool": POOL, "clock": str(now << bits), "end": str(g["fence"])}
+        answer = {"lease": lease, "pool": POOL, "clock": str(now << bits), "end": str(g["fence"]), "once": once}
         answer, good = change(answer) if change else (answer, True)
         if good:
             g["known"] = max(g["known"], int(answer["end"]))
@@ -433,12 +437,27 @@ def clock(seconds, leases):
 
 
 def behind(s, c):
-    """The clock of each answer to a renewal is 8 seconds behind."""
+    """The clock of each answer to a renewal is 8 seconds behind. The client's clock goes slowly, and never back."""
     s.fails(None, lambda a: (dict(a, clock=str(int(a["clock"]) - (s.layout.ticks(8) << s.layout.bits))), True))
-    c.wait(3)
-    tick = s.layout.start - s.layout.ticks(START)
-    if min(tick + s.layout.ticks(t) - (p >> s.layout.bits) for t, _, p in c.made[-2000:]) > s.layout.ticks(0.4):
+    before = len(c.made)
+    if c.wait(4) == 0:
+        yield "its clock stands"
+    positions = [p for _, _, p in c.made[before:]]
+    if any(b < a for a, b in zip(positions, positions[1:])):
         yield "its clock goes back"
+    if not 0.2 < (positions[-1] - positions[0] >> s.layout.bits) / s.layout.ticks(c.made[-1][0] - c.made[before][0]) < 0.8:
+        yield "its clock goes on as before while that of the server is behind"
+    if len(s.grants) > 1:
+        yield "it takes another lease"
+
+
+def slow(s, c):
+    """The clock of the server goes at nine tenths of this machine's speed."""
+    began = time.monotonic()
+    s.fails(None, lambda a: (dict(a, clock=str(int(a["clock"]) - (s.layout.ticks((time.monotonic() - began) / 10) << s.layout.bits))), True))
+    c.wait(9)
+    if (c.made[-1][2] >> s.layout.bits) > s.tick() - s.layout.ticks((c.made[-1][0] - began) / 10 - 0.5):
+        yield "its clock does not follow that of the server"
     if len(s.grants) > 1:
         yield "it takes another lease"
 
@@ -534,12 +553,13 @@ def bad(name):
         "٤٦١١٦٨٦٠١٨٤٢٧٣٨٧٩٠٤", "0x7000000000000000", "", None, True, [], {"end": str(far)})]
 
 
+OTHERS = [without("once")] + [other("once", v) for v in (lambda once: "0" + once[1:] if once[0] != "0" else "1" + once[1:], "", None, 1, lambda once: [once])]
 FAILURES = [(400, "bad_lease"), (401, "unauthorized"), (403, "forbidden"), (404, "unknown_pool"), (405, "bad_method"), (409, "conflict"), (410, "gone"), (418, "lease_lost"),
             (429, "too_many_leases"), (500, "internal"), (502, "lease_lost"), (503, "pool_full"), "garbage", "nested", "redirect", "closed"]
-RENEWALS = FAILURES + bad("end") + bad("clock")[:12] + [without("lease"), other("lease", "L0"), other("lease", None), other("lease", str.lower)]
+RENEWALS = FAILURES + bad("end") + bad("clock")[:12] + [without("lease"), other("lease", "L0"), other("lease", None), other("lease", str.lower)] + OTHERS
 GRANTS = FAILURES + [(410, "lease_lost")] + [bad(name)[i] for i, name in enumerate(["end", "clock", "first", "base", "unit_ns"] * 3)] + [
     change for name in ("sequence_bits", "time_shift", "sequence_shift", "look_ms") for change in (without(name), other(name, 12.5), other(name, "x"), other(name, -1))] + [
-    other("unit_ns", "0"), other("sequence_bits", 64), without("lease"), other("lease", ""), other("lease", 5)]
+    other("unit_ns", "0"), other("sequence_bits", 64), without("lease"), other("lease", ""), other("lease", 5)] + OTHERS
 
 DOWN = (503, "store_unavailable")
 CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45, "silent"))] + [(name, {"layout": layout}, usual) for name, layout in LAYOUTS] + [
@@ -550,7 +570,7 @@ CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45
     ("one of two servers: " + mode, {"servers": 2, "window": 7.0, "first": 7.0}, away(mode)) for mode in ("silent", "trickled answer", "trickled header", "closed")] + [
     ("the lease is lost", {"window": 10.0, "first": 10.0}, lost), ("each lease is lost", {}, lost_first), ("no lease after one that is lost", {"window": 20.0, "first": 20.0}, lost_for_good),
     ("a clock an hour ahead, once", {"window": 20.0}, clock(HOUR, 2)), ("a clock an hour behind, once", {"window": 20.0}, clock(-HOUR, 2)),
-    ("clocks 8 seconds behind", {"window": 20.0}, behind), ("the server's clock jumps", {"window": 30.0, "first": 30.0}, jumped),
+    ("clocks 8 seconds behind", {"window": 20.0}, behind), ("clocks 9.5 seconds behind", {"window": 20.0}, clock(-9.5, 2)), ("a slow clock", {"window": 20.0}, slow), ("the server's clock jumps", {"window": 30.0, "first": 30.0}, jumped),
     ("answers after 1.5 seconds", {"window": 20.0, "first": 20.0}, survived([1.5])), ("fields in other places", {}, decoys)]
 FORK = [("a fork", {"window": 10.0}, forked), ("a program that computes", {"window": 30.0, "first": 30.0}, blocked), ("children that exit", {"window": 10.0}, child)]
 FAST = Layout(2**34, 0.001, 20, 7)  # so that it does not wait for ticks

@@ -8,6 +8,7 @@
  *
  * A Lease serves all of one thread; each worker thread needs its own. TypeScript's types are in firn_lease.d.mts.
  */
+import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 
@@ -112,7 +113,8 @@ export class Lease {
     const headers = {}
     if (this.#token) headers.Authorization = `Bearer ${this.#token}`
     if (g) headers['Firn-Lease'] = g.lease
-    const url = `${server}/v1/leases/${encodeURIComponent(this.#pool)}${g ? `/renew?end=${g.end}` : ''}`
+    const once = randomBytes(8).toString('hex')
+    const url = `${server}/v1/leases/${encodeURIComponent(this.#pool)}${g ? `/renew?end=${g.end}&` : '?'}once=${once}`
     const r = await fetch(url, { method: 'POST', headers, redirect: 'manual', signal: AbortSignal.timeout(g ? 2000 : 35_000) })
     const text = await r.text()
     let a
@@ -120,7 +122,10 @@ export class Lease {
       a = JSON.parse(text)
     } catch { // a proxy's page
     }
-    if (r.status === 200 && /^[!-~]+$/.test(a?.lease) && typeof a.lease === 'string' && (!g || a.lease === g.lease)) return a
+    if (r.status === 200 && /^[!-~]+$/.test(a?.lease) && typeof a.lease === 'string' && (!g || a.lease === g.lease)) {
+      if (a.once !== once) throw new LeaseError('its answer is to another request: is there a cache in front of it?')
+      return a
+    }
     if (g && r.status === 410 && a?.error?.code === 'lease_lost') throw new Lost(a.error.message)
     throw new LeaseError(a?.error?.message ?? `status ${r.status}, and no answer to this request`)
   }
@@ -129,7 +134,7 @@ export class Lease {
 /** The positions [p + 1, end) of one worker, and a clock that never goes back. */
 class Grant {
   renewed = false
-  #p; #shown; #at; #unit; #bits; #mask; #time; #sequence; #base
+  #p; #shown; #held; #at; #unit; #bits; #mask; #time; #sequence; #base
 
   constructor(a) {
     this.lease = a.lease
@@ -138,7 +143,7 @@ class Grant {
     this.patience = BigInt(Math.max(this.look, 3000) + 2500) * 1_000_000n
     this.end = number(a, 'end')
     this.#p = number(a, 'first') - 1n
-    this.#shown = number(a, 'clock')
+    this.#shown = this.#held = number(a, 'clock')
     this.#at = now()
     this.#unit = number(a, 'unit_ns', 1n)
     this.#bits = BigInt(small(a, 'sequence_bits'))
@@ -148,8 +153,14 @@ class Grant {
     this.#base = number(a, 'base')
   }
 
+  /** The server's clock, but while that is behind, this clock's own at half its speed. */
   #clock(t) {
-    return this.#shown + ((t - this.#at) / this.#unit << this.#bits)
+    const server = this.#shown + this.#ticks(t - this.#at), own = this.#held + this.#ticks((t - this.#at) / 2n)
+    return server > own ? server : own
+  }
+
+  #ticks(elapsed) {
+    return elapsed / this.#unit << this.#bits
   }
 
   ended(t) {
@@ -160,11 +171,12 @@ class Grant {
     const clock = number(a, 'clock'), end = number(a, 'end'), t = now()
     this.renewed = true
     if (end > this.end) this.end = end
-    if (this.#clock(asked) - clock > 10_000_000_000n / this.#unit + 1n << this.#bits) throw new Lost("the server's clock is more than 10 seconds behind this client's")
-    if (clock > this.#clock(t)) {
-      this.#shown = clock
-      this.#at = t
-    }
+    if (this.#clock(asked) - clock > this.#ticks(9_000_000_000n + this.#unit)) throw new Lost("the server's clock is more than 9 seconds behind this client's")
+    const own = this.#clock(t), latest = clock + this.#ticks(t - asked + this.#unit)
+    if (own >= clock && own <= latest) return
+    this.#held = own
+    this.#shown = own < clock ? clock : latest
+    this.#at = t
   }
 
   /** An id, or undefined if there is none before the next tick or after the end. It is one step: nothing here may wait. */

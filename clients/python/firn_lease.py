@@ -7,7 +7,7 @@
 
 All threads may share a Lease. After a fork, the child takes a lease of its own. Nothing is kept on disk.
 """
-import contextlib, http.client, json, os, re, socket, threading, time, urllib.parse, weakref
+import contextlib, http.client, json, os, re, secrets, socket, ssl, threading, time, urllib.parse, weakref
 
 _all = weakref.WeakSet()
 
@@ -39,20 +39,26 @@ class _Grant:
 
     def __init__(self, a):
         self.lease, self.p, self.end = a["lease"], _number(a, "first") - 1, _number(a, "end")
-        self.shown, self.at, self.unit = _number(a, "clock"), time.monotonic_ns(), _number(a, "unit_ns", 1)
+        self.shown = self.held = _number(a, "clock")
+        self.at, self.unit = time.monotonic_ns(), _number(a, "unit_ns", 1)
         self.bits, self.time, self.sequence = (_small(a, name) for name in ("sequence_bits", "time_shift", "sequence_shift"))
         self.base, self.look, self.renewed = _number(a, "base"), _small(a, "look_ms", 1, 1 << 31) / 1000, False
 
     def clock(self, now):
-        return self.shown + ((now - self.at) // self.unit << self.bits)
+        """The server's clock, but while that is behind, this clock's own at half its speed."""
+        return max(self.shown + self.ticks(now - self.at), self.held + self.ticks((now - self.at) // 2))
+
+    def ticks(self, elapsed):
+        return elapsed // self.unit << self.bits
 
     def renew(self, a, asked):
         clock, end, now = _number(a, "clock"), _number(a, "end"), time.monotonic_ns()
         self.end, self.renewed = max(self.end, end), True
-        if self.clock(asked) - clock > 10**10 // self.unit + 1 << self.bits:
-            raise _Lost("the server's clock is more than 10 seconds behind this client's")
-        if clock > self.clock(now):
-            self.shown, self.at = clock, now
+        if self.clock(asked) - clock > self.ticks(9 * 10**9 + self.unit):
+            raise _Lost("the server's clock is more than 9 seconds behind this client's")
+        own, latest = self.clock(now), clock + self.ticks(now - asked + self.unit)
+        if not clock <= own <= latest:
+            self.held, self.shown, self.at = own, min(max(own, clock), latest), now
 
     def make(self, n, now):
         """At most n ids, all of the clock's tick, and for how many seconds there are no more."""
@@ -65,15 +71,48 @@ class _Grant:
         return [(p >> self.bits) << self.time | (p & mask) << self.sequence | self.base for p in range(q, stop)], 0.0
 
 
+class _Server:
+    """A server and its addresses. A look-up can take longer than a request may: it runs aside, and meanwhile those found before count."""
+
+    def __init__(self, url):
+        self.url, self.parts, self.addresses, self.failed, self.looking = url, urllib.parse.urlsplit(url), [], 0, None
+        if self.parts.scheme not in ("http", "https") or not self.parts.hostname or self.parts.port == 0:
+            raise ValueError("server %r must be a URL, as http://127.0.0.1:7070" % url)
+
+    def look_up(self):
+        with contextlib.suppress(OSError):
+            found = socket.getaddrinfo(self.parts.hostname, self.parts.port or {"http": 80, "https": 443}[self.parts.scheme], type=socket.SOCK_STREAM)
+            self.addresses = sorted({(family, address[:2]) for family, _, _, _, address in found})  # in one order each time
+
+    def connect(self, until):
+        """A connection to an address; to the next one after a failure."""
+        if self.looking is None or not self.looking.is_alive():
+            self.looking = threading.Thread(target=self.look_up, daemon=True)
+            self.looking.start()
+        self.looking.join(0.3 if self.addresses else until - time.monotonic())
+        if not self.addresses:
+            raise LeaseError("its name was not found")
+        _, address = self.addresses[self.failed % len(self.addresses)]
+        sock = socket.create_connection(address, min(2.0, _left(until)))
+        sock.settimeout(_left(until))  # it bounds each step
+        if self.parts.scheme == "https":
+            sock = ssl.create_default_context().wrap_socket(sock, server_hostname=self.parts.hostname)
+        return sock
+
+
+def _left(until):
+    left = until - time.monotonic()
+    if left <= 0:
+        raise LeaseError("no answer in time")
+    return left
+
+
 class Lease:
     def __init__(self, servers, pool="default", token=None, timeout=10.0):
         """The servers share one store. The timeout is how long a call waits for an id, in seconds."""
         if isinstance(servers, str) or not servers:
             raise ValueError("servers is %r; it is a list of URLs, as ['http://127.0.0.1:7070']" % (servers,))
-        self._servers = [urllib.parse.urlsplit(s) for s in servers]
-        for s in self._servers:
-            if s.scheme not in ("http", "https") or not s.hostname or s.port == 0:
-                raise ValueError("server %r must be a URL, as http://127.0.0.1:7070" % s.geturl())
+        self._servers = [_Server(s) for s in servers]
         if not timeout >= 0:
             raise ValueError("timeout is %r; it is a number of seconds" % timeout)
         self._pool, self._token, self._timeout, self._closed = pool, token, timeout, False
@@ -142,23 +181,25 @@ class Lease:
                     self._changed.notify_all()
                 failed, pause, self._why = 0, g.look - (time.monotonic_ns() - asked) / 1e9, "its server allows none yet"
             except _Lost as e:
-                self._grant, self._why, pause = None, "%s: %s" % (server.geturl(), e), 0.0 if g.renewed else 1.0
+                self._grant, self._why, pause = None, "%s: %s" % (server.url, e), 0.0 if g.renewed else 1.0
             except Exception as e:  # whatever it is: the thread must go on
-                self._servers, self._why = self._servers[1:] + self._servers[:1], "%s: %s" % (server.geturl(), str(e) or repr(e))
-                failed += 1
+                self._servers, self._why = self._servers[1:] + self._servers[:1], "%s: %s" % (server.url, str(e) or repr(e))
+                server.failed, failed = server.failed + 1, failed + 1
                 pause = 0.0 if failed % len(self._servers) else 1.0
 
     def _ask(self, server, g):
-        kind = http.client.HTTPSConnection if server.scheme == "https" else http.client.HTTPConnection
-        path, headers = "%s/v1/leases/%s" % (server.path.rstrip("/"), urllib.parse.quote(self._pool, "")), {}
+        limit, once = 2.0 if g else 35.0, secrets.token_hex(8)
+        until = time.monotonic() + limit
+        path, headers = "%s/v1/leases/%s" % (server.parts.path.rstrip("/"), urllib.parse.quote(self._pool, "")), {}
         if self._token:
             headers["Authorization"] = "Bearer " + self._token
-        if g is not None:
-            headers["Firn-Lease"], path = g.lease, "%s/renew?end=%d" % (path, g.end)
-        with contextlib.closing(kind(server.netloc, timeout=2.0)) as connection:
-            connection.connect()
-            connection.sock.settimeout(2.0 if g else 35.0)  # it bounds each read; the timer bounds them all
-            watch = threading.Timer(2.0 if g else 35.0, _cut, [connection.sock])
+        if g is None:
+            path += "?once=" + once
+        else:
+            headers["Firn-Lease"], path = g.lease, "%s/renew?end=%d&once=%s" % (path, g.end, once)
+        with contextlib.closing(http.client.HTTPConnection(server.parts.netloc)) as connection:
+            connection.sock = server.connect(until)
+            watch = threading.Timer(_left(until), _cut, [connection.sock])
             watch.daemon = True
             watch.start()
             try:
@@ -172,6 +213,8 @@ class Lease:
         except ValueError:
             a = {}  # a proxy's page
         if r.status == 200 and re.fullmatch("[!-~]+", a.get("lease", "")) and (g is None or a["lease"] == g.lease):
+            if a.get("once") != once:
+                raise LeaseError("its answer is to another request: is there a cache in front of it?")
             return a
         error = a.get("error", {})
         if g is not None and r.status == 410 and error.get("code") == "lease_lost":

@@ -12,6 +12,8 @@
 require 'erb'
 require 'json'
 require 'net/http'
+require 'securerandom'
+require 'socket'
 require 'timeout'
 require 'uri'
 
@@ -37,9 +39,7 @@ module Firn
       raise ArgumentError, "servers is #{servers.inspect}; it is a list of URLs, as ['http://127.0.0.1:7070']" unless servers.is_a?(Array) && servers.any?
       raise ArgumentError, "timeout is #{timeout.inspect}; it is a number of seconds" unless timeout.is_a?(Numeric) && timeout >= 0
 
-      @servers = servers.map do |s|
-        URI(s).tap { |uri| raise ArgumentError, "server #{s} must be a URL, as http://127.0.0.1:7070" unless uri.is_a?(URI::HTTP) && uri.host }
-      end
+      @servers = servers.map { |s| Server.new(s) }
       @pool, @token, @timeout, @closed = pool, token, timeout, false
       reset
       Lease.remember(self)
@@ -115,6 +115,7 @@ module Firn
         rescue Lost => e
           @grant, @why, pause = nil, "#{server}: #{e.message}", g.renewed ? 0 : 1.0
         rescue Exception => e # whatever it is: the thread must go on
+          server.failed += 1
           @servers, @why = @servers.rotate, "#{server}: #{e.message.lines.first&.chomp}"
           pause = ((failed += 1) % @servers.size).zero? ? 1.0 : 0
         end
@@ -123,16 +124,20 @@ module Firn
     end
 
     def ask(server, grant)
-      limit = grant ? 2.0 : 35.0
-      request = Net::HTTP::Post.new("#{server.path.chomp('/')}/v1/leases/#{ERB::Util.url_encode(@pool)}#{"/renew?end=#{grant.end}" if grant}")
+      limit, once = grant ? 2.0 : 35.0, SecureRandom.hex(8)
+      ends = nanoseconds + limit * 1e9
+      query = grant ? "/renew?end=#{grant.end}&once=#{once}" : "?once=#{once}"
+      request = Net::HTTP::Post.new("#{server.uri.path.chomp('/')}/v1/leases/#{ERB::Util.url_encode(@pool)}#{query}")
       request['Authorization'] = "Bearer #{@token}" if @token
       request['Firn-Lease'] = grant.lease if grant
       request['Content-Type'] = 'text/plain' # else Net::HTTP warns
       request['Content-Length'] = '0'
-      http = Net::HTTP.new(server.host, server.port, nil)
-      http.use_ssl = server.scheme == 'https'
-      http.open_timeout, http.read_timeout = 2.0, limit
-      response = Timeout.timeout(limit) { http.start { http.request(request) } }
+      http = Net::HTTP.new(server.uri.hostname, server.uri.port, nil)
+      http.ipaddr = server.address(limit)
+      http.use_ssl = server.uri.scheme == 'https'
+      left = [(ends - nanoseconds) / 1e9, 0.001].max
+      http.open_timeout, http.read_timeout = [2.0, left].min, left
+      response = Timeout.timeout(left) { http.start { http.request(request) } }
       a = begin
         JSON.parse(response.body)
       rescue JSON::ParserError
@@ -140,7 +145,11 @@ module Firn
       end
       a = {} unless a.is_a?(Hash)
       lease = a['lease']
-      return a if response.code == '200' && lease.is_a?(String) && lease.match?(/\A[!-~]+\z/) && (grant.nil? || lease == grant.lease)
+      if response.code == '200' && lease.is_a?(String) && lease.match?(/\A[!-~]+\z/) && (grant.nil? || lease == grant.lease)
+        return a if a['once'] == once
+
+        raise LeaseError, 'its answer is to another request: is there a cache in front of it?'
+      end
 
       error = a['error'].is_a?(Hash) ? a['error'] : {}
       raise Lost, error['message'].to_s if grant && response.code == '410' && error['code'] == 'lease_lost'
@@ -148,13 +157,47 @@ module Firn
       raise LeaseError, error['message'] || "status #{response.code}, and no answer to this request"
     end
 
+    # A server and its addresses. A look-up can take longer than a request may, and cannot be interrupted: it runs aside, and
+    # meanwhile those found before count.
+    class Server
+      attr_reader :uri
+      attr_accessor :failed
+
+      def initialize(url)
+        @uri, @addresses, @failed = URI(url), [], 0
+        raise ArgumentError, "server #{url} must be a URL, as http://127.0.0.1:7070" unless @uri.is_a?(URI::HTTP) && @uri.host
+      end
+
+      # An address; the next one after a failure.
+      def address(limit)
+        @looking = Thread.new { look_up } unless @looking&.alive?
+        @looking.join(@addresses.empty? ? limit : 0.3)
+        raise LeaseError, 'its name was not found' if @addresses.empty?
+
+        @addresses[@failed % @addresses.size]
+      end
+
+      def to_s = @uri.to_s
+
+      private
+
+      def look_up
+        found = Addrinfo.getaddrinfo(@uri.hostname, nil, nil, :STREAM)
+        @addresses = found.sort_by { |a| [a.afamily, a.ip_address] }.map(&:ip_address).uniq # in one order each time
+      rescue SocketError
+        # Those found before count.
+      end
+    end
+    private_constant :Server
+
     # The positions [p + 1, end) of one worker, and a clock that never goes back.
     class Grant
       attr_reader :lease, :look, :end, :renewed
 
       def initialize(a, now)
         @lease, @p, @end = a['lease'], number(a, 'first') - 1, number(a, 'end')
-        @shown, @at, @unit = number(a, 'clock'), now, number(a, 'unit_ns', 1)
+        @shown = @held = number(a, 'clock')
+        @at, @unit = now, number(a, 'unit_ns', 1)
         @bits, @time, @sequence = %w[sequence_bits time_shift sequence_shift].map { |name| small(a, name) }
         @mask, @base, @look, @renewed = (1 << @bits) - 1, number(a, 'base'), small(a, 'look_ms', 1, 1 << 31) / 1000.0, false
       end
@@ -162,9 +205,10 @@ module Firn
       def renew(a, asked, now)
         clock, last = number(a, 'clock'), number(a, 'end')
         @end, @renewed = [@end, last].max, true
-        raise Lost, "the server's clock is more than 10 seconds behind this client's" if clock(asked) - clock > 10_000_000_000 / @unit + 1 << @bits
+        raise Lost, "the server's clock is more than 9 seconds behind this client's" if clock(asked) - clock > ticks(9_000_000_000 + @unit)
 
-        @shown, @at = clock, now if clock > clock(now)
+        own, latest = clock(now), clock + ticks(now - asked + @unit)
+        @held, @shown, @at = own, own.clamp(clock, latest), now unless own.between?(clock, latest)
       end
 
       # Adds ids of the clock's tick until there are n, and returns whether it added any.
@@ -182,9 +226,12 @@ module Firn
       # The seconds to the next tick; when the lease has ended, to a look for a renewal.
       def pause(now) = [@p + 1, clock(now)].max >= @end ? 1.0 : (@unit - (now - @at) % @unit) / 1e9
 
-      def clock(now) = @shown + ((now - @at) / @unit << @bits)
+      # The server's clock, but while that is behind, this clock's own at half its speed.
+      def clock(now) = [@shown + ticks(now - @at), @held + ticks((now - @at) / 2)].max
 
       private
+
+      def ticks(elapsed) = elapsed / @unit << @bits
 
       def number(a, name, least = 0)
         text = a[name]

@@ -8,8 +8,10 @@ import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -49,6 +51,7 @@ public final class Lease implements AutoCloseable {
     private final long timeout; // in nanoseconds
     private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
         .followRedirects(HttpClient.Redirect.NEVER).connectTimeout(Duration.ofSeconds(2)).build();
+    private final SecureRandom random = new SecureRandom();
     private final Thread background = new Thread(this::run, "firn lease");
 
     private final ReentrantLock lock = new ReentrantLock(); // guards what a grant has
@@ -150,7 +153,8 @@ public final class Lease implements AutoCloseable {
     }
 
     private Map<String, String> ask(String server, Grant g) throws Exception {
-        var request = HttpRequest.newBuilder(URI.create(server + "/v1/leases/" + pool + (g == null ? "" : "/renew?end=" + g.end))).POST(BodyPublishers.noBody());
+        String once = HexFormat.of().toHexDigits(random.nextLong()), query = g == null ? "?once=" + once : "/renew?end=" + g.end + "&once=" + once;
+        var request = HttpRequest.newBuilder(URI.create(server + "/v1/leases/" + pool + query)).POST(BodyPublishers.noBody());
         if (token != null) request.header("Authorization", "Bearer " + token);
         if (g != null) request.header("Firn-Lease", g.lease);
         var sent = http.sendAsync(request.build(), BodyHandlers.ofString());
@@ -162,7 +166,10 @@ public final class Lease implements AutoCloseable {
         }
         Map<String, String> a = fields(r.body()), error = fields(a.getOrDefault("error", ""));
         String lease = a.getOrDefault("lease", "");
-        if (r.statusCode() == 200 && lease.matches("\"[!#-\\[\\]-~]+\"") && (g == null || lease.equals('"' + g.lease + '"'))) return a;
+        if (r.statusCode() == 200 && lease.matches("\"[!#-\\[\\]-~]+\"") && (g == null || lease.equals('"' + g.lease + '"'))) {
+            if (!a.getOrDefault("once", "").equals('"' + once + '"')) throw new LeaseException("its answer is to another request: is there a cache in front of it?");
+            return a;
+        }
         if (g != null && r.statusCode() == 410 && error.getOrDefault("code", "").equals("\"lease_lost\"")) throw new Lost(error.get("message"));
         throw new LeaseException(error.getOrDefault("message", "status " + r.statusCode() + ", and no answer to this request"));
     }
@@ -212,7 +219,7 @@ public final class Lease implements AutoCloseable {
         final long look;
         private final int bits, time, sequence;
         private final long unit, base;
-        private long p, shown, at;
+        private long p, shown, held, at;
         volatile long end;
         boolean renewed;
 
@@ -221,7 +228,7 @@ public final class Lease implements AutoCloseable {
             look = number(a, "look_ms", "[0-9]{1,9}", 1) * 1_000_000;
             p = position(a, "first") - 1;
             end = position(a, "end");
-            shown = position(a, "clock");
+            shown = held = position(a, "clock");
             at = System.nanoTime();
             unit = number(a, "unit_ns", "\"[0-9]{1,18}\"", 1);
             bits = bits(a, "sequence_bits");
@@ -230,17 +237,21 @@ public final class Lease implements AutoCloseable {
             base = position(a, "base");
         }
 
-        private long clock(long now) { return shown + ((now - at) / unit << bits); }
+        /** The server's clock, but while that is behind, this clock's own at half its speed. */
+        private long clock(long now) { return Math.max(shown + ticks(now - at), held + ticks((now - at) / 2)); }
+
+        private long ticks(long elapsed) { return elapsed / unit << bits; }
 
         void renew(Map<String, String> a, long asked) throws Lost {
             long clock = position(a, "clock"), last = position(a, "end"), now = System.nanoTime();
             renewed = true;
             end = Math.max(end, last);
-            if (clock(asked) - clock > 10_000_000_000L / unit + 1 << bits) throw new Lost("the server's clock is more than 10 seconds behind this client's");
-            if (clock > clock(now)) {
-                shown = clock;
-                at = now;
-            }
+            if (clock(asked) - clock > ticks(9_000_000_000L + unit)) throw new Lost("the server's clock is more than 9 seconds behind this client's");
+            long own = clock(now), latest = clock + ticks(now - asked + unit);
+            if (own >= clock && own <= latest) return;
+            held = own;
+            shown = Math.min(Math.max(own, clock), latest);
+            at = now;
         }
 
         /** Writes ids of the clock's tick from ids[made] on, and returns how many. */
