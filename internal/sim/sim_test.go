@@ -14,8 +14,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// histories is how many are played in a test; the race detector makes each fifteen times slower, and
-// one goroutine runs at a time.
+// histories is how many are played in a test.
 const histories = 240
 
 // playAll plays histories on all cores and reports findings.
@@ -49,9 +48,6 @@ func fixed(n int) []uint64 {
 // history that fails in the same way.
 func TestNothingIsFound(t *testing.T) {
 	n := histories
-	if raced {
-		n /= 24
-	}
 	seeds := fixed(n)
 	for range n / 4 {
 		seeds = append(seeds, rand.Uint64()>>16)
@@ -83,9 +79,6 @@ func fail(t *testing.T, o Options, r *Result) {
 
 func TestNothingIsFoundAmongProgramsThatLeaseFromServers(t *testing.T) {
 	seeds := []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
-	if raced {
-		seeds = seeds[:2]
-	}
 	for _, regime := range []Regime{Durable, Reasserted} {
 		ids := 0
 		for _, r := range playAll(t, seeds, Options{Regime: regime, Lent: true}) {
@@ -103,9 +96,6 @@ func TestNothingIsFoundAmongProgramsThatLeaseFromServers(t *testing.T) {
 // TestNothingIsFoundInChangedHistories plays histories that the search derives from others.
 func TestNothingIsFoundInChangedHistories(t *testing.T) {
 	n := histories / 4
-	if raced {
-		n /= 24
-	}
 	for _, regime := range Regimes {
 		c := NewCorpus(rand.Uint64() >> 16)
 		for range n / len(Regimes) {
@@ -171,10 +161,7 @@ func TestNamesOfHistories(t *testing.T) {
 // pause, only strict pools are safe.
 func TestViolationsBeyondThePromisesAreFound(t *testing.T) {
 	found := map[string]int{}
-	n, least := 240, 5
-	if raced {
-		n, least = 40, 1
-	}
+	const n, least = 240, 5
 	for _, r := range playAll(t, fixed(n), Options{Regime: Unprotected}) {
 		if r.Finding != nil {
 			found[r.Finding.Kind]++

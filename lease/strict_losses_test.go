@@ -1,3 +1,6 @@
+//go:build !race
+
+// One goroutine plays all of a history, which the race detector would only slow down.
 package lease
 
 import (
@@ -12,26 +15,6 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
 )
-
-// during is a machine in a world that continues while a process sleeps.
-type during struct {
-	*machine
-	offset time.Duration
-	do     func()
-}
-
-func (d *during) Wall() time.Time { return d.machine.Wall().Add(d.offset) }
-
-func (d *during) Sleep(ctx context.Context, t time.Duration) error {
-	const parts = 4
-	for range parts {
-		if err := d.machine.Sleep(ctx, t/parts); err != nil {
-			return err
-		}
-		d.do()
-	}
-	return nil
-}
 
 // TestNoLossOfAStoreMakesADuplicateInAStrictPool plays random histories in which
 // the store loses what it acknowledged, wholly or since some moment, while
