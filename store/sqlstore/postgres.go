@@ -13,9 +13,8 @@ import (
 var Postgres = postgresDialect
 
 var postgresDialect = Dialect{
-	name: "postgres",
-	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
-		k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
+	name:   "postgres",
+	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
 	probe:  probe,
 	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes + ` AND ` + postgresWritable,
 	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING RETURNING k = $1 AND v = $2 AND rev = $3` + postgresReturning,

@@ -28,13 +28,12 @@ var SQLite = sqliteDialect
 var sqliteDialect = Dialect{
 	name:     "sqlite",
 	embedded: true,
-	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (
-		k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
-	probe:  probe,
-	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = ?`,
-	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`,
-	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
+	create:   `CREATE TABLE IF NOT EXISTS ` + Table + ` (k TEXT PRIMARY KEY, v BLOB NOT NULL, rev INTEGER NOT NULL) WITHOUT ROWID`,
+	probe:    probe,
+	get:      `SELECT k, v, rev FROM ` + Table + ` WHERE k = ?`,
+	insert:   `INSERT INTO ` + Table + ` (k, v, rev) VALUES (?, ?, ?) ON CONFLICT (k) DO NOTHING`,
+	update:   `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
+	list:     `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
 
 	home: func(ctx context.Context, conn *sql.Conn) (string, error) {
 		return "main", each(ctx, conn, func(rows *sql.Rows) error {
