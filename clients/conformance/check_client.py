@@ -3,11 +3,12 @@
     python3 check_client.py [--fork] [--signals] [--only TEXT] COMMAND ARGS…
 
 The command gets three more arguments: the servers' URLs with commas between them, the pool and the token. Every half second it
-makes 1,000 ids, some of them many at a time, and prints them, one a line in decimal, each once it is made. It prints nothing
+makes 1,000 ids, some of them many at a time, and prints each as soon as it is made, one a line in decimal. It prints nothing
 instead of an id while it has none: a call waits for half a second at most. It ends with its input.
 
---fork: when it reads the line "fork", it forks, and parent and child go on until the input ends, or its process gets another id;
-"child": it forks, and the child makes some ids and exits as a program does; "block": it computes for six seconds.
+--fork: at the line "fork" it forks, and both processes go on until the input ends (where a language cannot fork, it changes the
+process id that the client sees); at "child" it forks, and the child makes some ids and exits as a program does; at "block" it
+computes for six seconds.
 
 --signals: at SIGUSR1, if it is in a call, its handler forks, and the child prints what the call returns and ends; at SIGUSR2 its
 handler makes an id, and prints it if there is one; after the line "busy" it makes its ids every 20 milliseconds.
@@ -377,7 +378,7 @@ refused.setup = lambda s: s.fails(itertools.cycle(GRANTS), None)
 def away(mode):
     """One of two servers stops answering. The other one renews the lease."""
     def script(s, c):
-        n = s.renewals()[-1][1]
+        n = s.requests[-1][1]
         s.listeners[n].grant = s.listeners[n].renew = mode
         for _ in range(10):
             if c.wait(0.8) == 0:
