@@ -7,7 +7,7 @@
 
 All threads may share a Lease. After a fork, the child takes a lease of its own. Nothing is kept on disk.
 """
-import contextlib, http.client, json, os, re, secrets, socket, ssl, threading, time, urllib.parse, weakref
+import contextlib, http.client, json, operator, os, re, secrets, socket, ssl, threading, time, urllib.parse, weakref
 
 _all = weakref.WeakSet()
 
@@ -89,14 +89,15 @@ class _Server:
         if self.looking is None or not self.looking.is_alive():
             self.looking = threading.Thread(target=self.look_up, daemon=True)
             self.looking.start()
-        self.looking.join(0.3 if self.addresses else until - time.monotonic())
+        self.looking.join(0.3 if self.addresses else 2.0)  # a name that is not found must not delay the next server
         if not self.addresses:
             raise LeaseError("its name was not found")
         _, address = self.addresses[self.failed % len(self.addresses)]
         sock = socket.create_connection(address, min(2.0, _left(until)))
-        sock.settimeout(_left(until))  # it bounds each step
+        sock.settimeout(min(2.0, _left(until)))
         if self.parts.scheme == "https":
             sock = ssl.create_default_context().wrap_socket(sock, server_hostname=self.parts.hostname)
+        sock.settimeout(_left(until))  # it bounds each step
         return sock
 
 
@@ -130,7 +131,7 @@ class Lease:
         return self.take(1)[0]
 
     def take(self, n):
-        ids, used, until = [], None, time.monotonic() + self._timeout
+        ids, used, until, n = [], None, time.monotonic() + self._timeout, operator.index(n)
         while n > 0:
             if os.getpid() != self._pid:
                 self._reset()
@@ -197,7 +198,7 @@ class Lease:
             path += "?once=" + once
         else:
             headers["Firn-Lease"], path = g.lease, "%s/renew?end=%d&once=%s" % (path, g.end, once)
-        with contextlib.closing(http.client.HTTPConnection(server.parts.netloc)) as connection:
+        with contextlib.closing(http.client.HTTPConnection(server.parts.netloc.rpartition("@")[2])) as connection:
             connection.sock = server.connect(until)
             watch = threading.Timer(_left(until), _cut, [connection.sock])
             watch.daemon = True

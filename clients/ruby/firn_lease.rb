@@ -50,6 +50,8 @@ module Firn
 
     # A list of n ids.
     def take(n)
+      raise ArgumentError, "take(#{n.inspect}): it takes a number of ids" unless n.is_a?(Integer)
+
       ids, used, deadline = [], nil, nanoseconds + @timeout * 1e9
       while n.positive?
         reset if Process.pid != @pid
@@ -133,7 +135,7 @@ module Firn
       request['Content-Type'] = 'text/plain' # else Net::HTTP warns
       request['Content-Length'] = '0'
       http = Net::HTTP.new(server.uri.hostname, server.uri.port, nil)
-      http.ipaddr = server.address(limit)
+      http.ipaddr = server.address
       http.use_ssl = server.uri.scheme == 'https'
       left = [(ends - nanoseconds) / 1e9, 0.001].max
       http.open_timeout, http.read_timeout = [2.0, left].min, left
@@ -169,9 +171,9 @@ module Firn
       end
 
       # An address; the next one after a failure.
-      def address(limit)
+      def address
         @looking = Thread.new { look_up } unless @looking&.alive?
-        @looking.join(@addresses.empty? ? limit : 0.3)
+        @looking.join(@addresses.empty? ? 2.0 : 0.3) # a name that is not found must not delay the next server
         raise LeaseError, 'its name was not found' if @addresses.empty?
 
         @addresses[@failed % @addresses.size]
@@ -184,7 +186,7 @@ module Firn
       def look_up
         found = Addrinfo.getaddrinfo(@uri.hostname, nil, nil, :STREAM)
         @addresses = found.sort_by { |a| [a.afamily, a.ip_address] }.map(&:ip_address).uniq # in one order each time
-      rescue SocketError
+      rescue SocketError, SystemCallError
         # Those found before count.
       end
     end

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -115,8 +116,18 @@ public final class Lease implements AutoCloseable {
         background.interrupt();
     }
 
-    /** Takes a lease and renews it. After any failure it asks the next server, after a round of all in a second. */
     private void run() {
+        while (!closed) {
+            try {
+                renew();
+            } catch (Throwable e) { // there was no memory even for the text of a failure: the thread must go on
+                LockSupport.parkNanos(1_000_000_000);
+            }
+        }
+    }
+
+    /** Takes a lease and renews it. After any failure it asks the next server, after a round of all in a second. */
+    private void renew() {
         for (int at = 0, failed = 0; !closed; ) {
             String server = servers.get(at);
             long asked = System.nanoTime(), pause = TimeUnit.SECONDS.toNanos(1);
