@@ -345,7 +345,7 @@ func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) (struct{}, error)
 	if _, err := s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {
 		return struct{}{}, err
 	}
-	return struct{}{}, fmt.Errorf("make it: %w; if the account may not, have one that may make it: %s; and GRANT SELECT, INSERT, UPDATE on it to this account", makeErr, s.dialect.create)
+	return struct{}{}, fmt.Errorf("make it: %w; if this account may not create tables, run as one that may: %s; and GRANT SELECT, INSERT, UPDATE on it to this account", makeErr, s.dialect.create)
 }
 
 // wrap adds to an error its place, its kind, and the end of ctx, which each driver reports differently.
