@@ -204,8 +204,8 @@ func (g *Generator) read() int64 {
 }
 
 // Next returns the next id. It waits when a burst has used up the sequence and Ahead,
-// and when a policy of [Config.Rollback] requires it. If ctx ends a wait, the error is
-// [context.Cause] of ctx; an id that needs no wait is returned even if ctx has ended.
+// and when a policy of [Config.Rollback] requires it. If ctx ends a wait, the error matches
+// ctx.Err() and [context.Cause]; an id that needs no wait is returned even if ctx has ended.
 //
 // Errors are *[ClockBackError], which wraps the error of [Config.Switch]; *[FenceError];
 // *[TimeExhaustedError]; *[RangeError] if the clock has only shown times before the epoch;
@@ -283,31 +283,43 @@ func (g *Generator) ask(ctx context.Context, n uint64) (*cell, decision, error) 
 	var a attempt
 	for {
 		c, d, wait, busy := g.decide(n, &a)
-		var err error
+		var err, ended error
 		switch {
 		case d.act == actIssue:
 			return c, d, nil
 		case d.tried:
-			err = g.try(ctx, wait, d.until, c)
+			ended = g.try(ctx, wait, d.until, c)
 		case d.act == actWait:
 			wait = min(wait, longestWait)
 			if d.full {
 				a.waited += wait
 			}
-			err = g.time.Sleep(ctx, wait)
+			ended = g.time.Sleep(ctx, wait)
 		case busy != nil:
-			err = g.await(ctx, busy)
+			ended = g.await(ctx, busy)
 		case d.act == actSwitch:
 			g.switchWorker(ctx, &a)
 		case a.refusal != nil && ctx.Err() != nil && errors.Is(d.err, ErrClockBack):
-			err = context.Cause(ctx) // the switch may have failed only because ctx ended
+			ended = context.Cause(ctx) // the switch may have failed only because ctx ended
 		default:
 			err = d.err
+		}
+		if ended != nil {
+			err = waitError(ctx, ended)
 		}
 		if err != nil {
 			return nil, decision{}, err
 		}
 	}
+}
+
+// waitError is the error of a call whose wait has ended with err, [context.Cause] of ctx. It also matches
+// ctx.Err(). The other packages have [turns.Ended]: this one imports only the standard library.
+func waitError(ctx context.Context, err error) error {
+	if of := ctx.Err(); of != nil && !errors.Is(err, of) {
+		return fmt.Errorf("firn: wait for an id: %w: %w", of, err)
+	}
+	return fmt.Errorf("firn: wait for an id: %w", err)
 }
 
 // longestWait is how long a caller sleeps before it checks again whether the clock has

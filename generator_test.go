@@ -450,8 +450,8 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		done <- err
 	}()
 	cancel(boom)
-	if err := <-done; !errors.Is(err, boom) {
-		t.Errorf("%v, want the cause", err)
+	if err := <-done; !errors.Is(err, boom) || !errors.Is(err, context.Canceled) || err.Error() != "firn: wait for an id: context canceled: boom" {
+		t.Errorf("%v, want what waited, the context's error and its cause", err)
 	}
 }
 

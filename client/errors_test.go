@@ -40,7 +40,7 @@ func TestAnErrorMatchesTheCallersContextOnlyIfThatHasEnded(t *testing.T) {
 		}, []string{context.DeadlineExceeded.Error()}},
 		"a cause": {func() (context.Context, context.CancelFunc) {
 			return context.WithTimeoutCause(context.Background(), 4500*time.Millisecond, errors.New("lunch"))
-		}, nil},
+		}, []string{context.DeadlineExceeded.Error()}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			cfg := network{"a": {kind: "snowflake", hangs: true}, "b": {kind: "snowflake", hangs: true}}.config()

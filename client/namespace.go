@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/prefetch"
 )
 
@@ -28,7 +29,7 @@ func (n *Namespace[T]) String() string { return n.name }
 
 // Next returns the next id. It returns a buffered id at once, even if ctx has ended. Otherwise it waits
 // for the request that all callers share, as long as ctx and [Config.Wait] allow. If ctx ends first,
-// and only then, the error matches its cause; if all servers had failed by then, it also matches why.
+// and only then, the error matches ctx.Err() and its cause; if all servers had failed by then, it also matches why.
 // Otherwise it matches [ErrLimited] or [ErrUnavailable]. A lasting error is returned as soon as a
 // server says so: [ErrUnknownNamespace], [ErrDenied], [ErrRequest], [ErrKind]. Other callers get it too
 // for about a second; then the servers are asked again. After Close the error is [firn.ErrClosed].
@@ -122,15 +123,15 @@ var errWaited = errors.New("waited long enough")
 // explain makes the caller's error of err, which is not nil. The ctx is the caller's own. Last says why the
 // servers gave nothing when they were last asked; nil if they have not answered.
 func (n *Namespace[T]) explain(ctx context.Context, err, last error) error {
-	cause := context.Cause(ctx)
+	did, cause := fmt.Sprintf("client: ids of %q", n.name), context.Cause(ctx)
 	var lasting lastingError
 	switch {
 	case errors.Is(err, firn.ErrClosed) || errors.Is(cause, firn.ErrClosed):
 		err = firn.ErrClosed
 	case cause != nil && last != nil:
-		err = fmt.Errorf("%w, while the servers gave none: %w", cause, last)
+		return turns.Ended(ctx, did, fmt.Errorf("%w, while the servers gave none: %w", cause, last))
 	case cause != nil:
-		err = cause
+		return turns.Ended(ctx, did, cause)
 	case errors.As(err, &lasting):
 		err = lasting.error
 	case !errors.Is(err, errWaited):
@@ -141,7 +142,7 @@ func (n *Namespace[T]) explain(ctx context.Context, err, last error) error {
 	default:
 		err = fmt.Errorf("%w: no server gave ids within %v: %w", ErrUnavailable, n.cfg.Wait, last)
 	}
-	return fmt.Errorf("client: ids of %q: %w", n.name, err)
+	return fmt.Errorf("%s: %w", did, err)
 }
 
 // buffer returns the buffer, and makes it on the first call.

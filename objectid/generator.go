@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
 )
 
 // Config configures [New]. Its zero value gives a generator with five random bytes on the
@@ -136,7 +137,7 @@ func exhausted(now time.Time) error {
 }
 
 // Next returns the next id. It waits when ids are one second ahead of the clock: see
-// [Generator]. If ctx ends a wait, the error is [context.Cause] of ctx; an id that needs
+// [Generator]. If ctx ends a wait, the error matches ctx.Err() and [context.Cause]; an id that needs
 // no wait is returned even if ctx has ended. From February 2106 on the error matches
 // [firn.ErrTimeExhausted]. With an error the id is zero.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
@@ -192,7 +193,7 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (first, count uint
 			return first, count, err
 		}
 		if err := g.time.Sleep(ctx, wait); err != nil {
-			return 0, 0, err
+			return 0, 0, turns.Ended(ctx, "objectid: wait for an id", err)
 		}
 	}
 }

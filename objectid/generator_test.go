@@ -116,7 +116,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	gone := errors.New("gone")
 	cancel(gone)
-	if id, err := g.Next(ctx); !errors.Is(err, gone) || id != (objectid.ID{}) {
+	if id, err := g.Next(ctx); !errors.Is(err, gone) || !errors.Is(err, context.Canceled) || err.Error() != "objectid: wait for an id: context canceled: gone" || id != (objectid.ID{}) {
 		t.Errorf("Next = %s, %v", id, err)
 	}
 	if n, err := g.Fill(ctx, make([]objectid.ID, 3)); n != 0 || !errors.Is(err, gone) {

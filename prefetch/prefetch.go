@@ -158,8 +158,8 @@ func (cfg *Config[T]) complete() error {
 	return err
 }
 
-// Next returns the next id. If the buffer is empty, it waits until there is an id, ctx ends (the error is
-// its cause), the source fails (the error is the source's; the buffer keeps trying) or the buffer is closed
+// Next returns the next id. If the buffer is empty, it waits until there is an id, ctx ends (the error matches
+// ctx.Err() and its cause), the source fails (the error is the source's; the buffer keeps trying) or the buffer is closed
 // ([firn.ErrClosed]). Between two tries, Config.Pause apart, it returns the latest error without asking the source.
 func (b *Buffer[T]) Next(ctx context.Context) (T, error) {
 	if id, ok := b.TryNext(); ok {
@@ -241,7 +241,10 @@ func (b *Buffer[T]) sleep(ctx context.Context) error {
 	changed := b.changed
 	b.mu.Unlock()
 	defer b.mu.Lock()
-	return turns.Wait(ctx, b.cfg.Time, changed)
+	if err := turns.Wait(ctx, b.cfg.Time, changed); err != nil {
+		return turns.Ended(ctx, "prefetch: wait for an id", err)
+	}
+	return nil
 }
 
 // failure returns why waiting is of no use, or nil. Failures is State.Failures when the caller arrived.

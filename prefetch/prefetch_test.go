@@ -172,7 +172,7 @@ func TestNextWaitsForASlowSourceUntilItsContextEnds(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := b.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := b.Next(ctx); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "prefetch: wait for an id: context deadline exceeded" {
 			t.Errorf("after a second: %v", err)
 		}
 		if id, err := b.Next(t.Context()); err != nil || id != 7 {

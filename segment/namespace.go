@@ -57,8 +57,8 @@ func (n *Namespace) String() string { return n.name }
 // and fails if that fails: with *[ExhaustedError], *[StripeError], *[store.TakenError], [store.ErrForeign], [ErrOrder],
 // [ErrSource], the store's error or [firn.ErrClosed]. After any but the last the name stays
 // usable, and the store is asked again after a short pause. A [Source] whose ranges lie above
-// Max is asked again after about a minute. If ctx ends the wait, the error is [context.Cause] of
-// it; an id in memory is returned even if ctx has ended.
+// Max is asked again after about a minute. If ctx ends the wait, the error matches
+// ctx.Err() and [context.Cause]; an id in memory is returned even if ctx has ended.
 func (n *Namespace) Next(ctx context.Context) (firn.ID, error) {
 	c := n.ids.cell.Load()
 	stride, mark := c.stride, c.mark.Load() // before the addition, which nothing overtakes
@@ -170,7 +170,7 @@ func (n *Namespace) wait(ctx context.Context, w *waiter) (Range, error) {
 	case n.ids.serve(w):
 		fetch = n.decide()
 	case ctx.Err() != nil:
-		w.err = context.Cause(ctx)
+		w.err = n.ended(ctx, context.Cause(ctx))
 	default:
 		n.waiting.waits++
 		if w.err = n.refill.starve(); w.err == nil {
@@ -189,10 +189,15 @@ func (n *Namespace) wait(ctx context.Context, w *waiter) (Range, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if left := n.waiting.leave(w); left {
-			return Range{}, err
+			return Range{}, n.ended(ctx, err)
 		}
 	}
 	return w.got, w.err
+}
+
+// ended is the error of a call whose wait ctx has ended, with its cause err.
+func (n *Namespace) ended(ctx context.Context, err error) error {
+	return turns.Ended(ctx, fmt.Sprintf("segment: wait for ids of %q", n.name), err)
 }
 
 // fetch fetches a range, serves callers, and reports whether to fetch again.

@@ -108,7 +108,7 @@ func TestTheLongestWaitingCallerIsServedFirst(t *testing.T) {
 		q.some(t.Context(), "two", 2)
 		q.some(t.Context(), "last", 9)
 		leave(errors.New("gone"))
-		q.expect(0, map[string]string{"who leaves": "gone"})
+		q.expect(0, map[string]string{"who leaves": `segment: wait for ids of "orders": context canceled: gone`})
 		q.expect(6, map[string]string{"one": "1 to 1", "short": "2 to 4", "two": "5 to 6"})
 		q.some(t.Context(), "new", 1)
 		q.expect(20, map[string]string{"long": "7 to 26"})

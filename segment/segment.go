@@ -254,7 +254,7 @@ func (s *Segments) All() iter.Seq[*Namespace] {
 func (s *Segments) Close(ctx context.Context) error {
 	if first := s.fetches.Close(); !first {
 		if err := turns.Wait(ctx, s.cfg.Time, s.closed); err != nil {
-			return err
+			return turns.Ended(ctx, "segment: wait for the first Close", err)
 		}
 		return s.err
 	}
@@ -262,7 +262,7 @@ func (s *Segments) Close(ctx context.Context) error {
 	late := s.fetches.Wait(ctx)
 	s.cancel()
 	if late != nil {
-		late = fmt.Errorf("segment: wait for fetches under way, whose ids stay unused: %w", late)
+		late = turns.Ended(ctx, "segment: wait for fetches under way, whose ids stay unused", late)
 	}
 	s.err = errors.Join(late, s.giveBack(ctx))
 	return s.err

@@ -88,7 +88,7 @@ func (s *Namespace) Clock() store.Clock { return s.all.cfg.Store.Traits().Clock 
 // Next returns the next id: greater than every id that any caller had received
 // when Next was called. It waits for the addition in progress and then for its own.
 //
-// Errors: the cause of ctx; *[ExhaustedError]; *[SetBackError]; *[store.TakenError]; [store.ErrForeign];
+// Errors: ctx.Err(), with its cause; *[ExhaustedError]; *[SetBackError]; *[store.TakenError]; [store.ErrForeign];
 // [firn.ErrClosed]; and the store's, store.ErrUnavailable or store.ErrRefused.
 // A call that failed may have used ids up; they become gaps.
 func (s *Namespace) Next(ctx context.Context) (firn.ID, error) {
@@ -165,19 +165,24 @@ func (s *Namespace) State() State {
 // ask waits until a request was answered. It returns the first id.
 func (s *Namespace) ask(ctx context.Context, r *request) (firn.ID, error) {
 	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+		return 0, s.ended(ctx, context.Cause(ctx))
 	}
 	r.done = make(chan struct{})
 	if err := s.join(r); err != nil {
 		return 0, err
 	}
 	if err := turns.Wait(ctx, s.all.cfg.Time, r.done); err != nil && !s.leave(r) {
-		return 0, err
+		return 0, s.ended(ctx, err)
 	}
 	if r.err != nil { // first may be a share of an addition that failed
 		return 0, r.err
 	}
 	return r.first, nil
+}
+
+// ended is the error of a call whose wait ctx has ended, with its cause err.
+func (s *Namespace) ended(ctx context.Context, err error) error {
+	return turns.Ended(ctx, fmt.Sprintf("sequence %q: wait for an addition", s.name), err)
 }
 
 // join queues a request behind those that wait, and starts a run if there is no run.

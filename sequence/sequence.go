@@ -96,6 +96,9 @@ type Sequences struct {
 
 	mu    sync.Mutex // guards names; never held while waiting
 	names map[string]*Namespace
+
+	closed chan struct{} // when Close is done
+	err    error         // of Close; set before closed is closed
 }
 
 // New checks cfg and returns the sequences of its store, which it does not touch yet.
@@ -109,7 +112,7 @@ func New(cfg Config) (*Sequences, error) {
 	}
 	return &Sequences{
 		cfg: cfg, token: register.Token(), names: map[string]*Namespace{},
-		additions: turns.Pool{Time: cfg.Time},
+		additions: turns.Pool{Time: cfg.Time}, closed: make(chan struct{}),
 	}, nil
 }
 
@@ -139,11 +142,17 @@ func (a *Sequences) Namespace(name string) (*Namespace, error) {
 }
 
 // Close makes later calls fail with [firn.ErrClosed], and waits until earlier ones are served or
-// ctx ends. It may be called twice, and concurrently. The store stays open.
+// ctx ends. It may be called twice, and concurrently: later calls return what the first did. The store stays open.
 func (a *Sequences) Close(ctx context.Context) error {
-	a.additions.Close()
-	if err := a.additions.Wait(ctx); err != nil {
-		return fmt.Errorf("sequence: close, with additions under way: %w", err)
+	if first := a.additions.Close(); !first {
+		if err := turns.Wait(ctx, a.cfg.Time, a.closed); err != nil {
+			return turns.Ended(ctx, "sequence: wait for the first Close", err)
+		}
+		return a.err
 	}
-	return nil
+	defer close(a.closed)
+	if err := a.additions.Wait(ctx); err != nil {
+		a.err = turns.Ended(ctx, "sequence: close, with additions under way", err)
+	}
+	return a.err
 }

@@ -145,7 +145,7 @@ func TestBadArguments(t *testing.T) {
 	fails(t, "raise", txn.Raise(background, 11), firn.ErrRange, "11", "10")
 	ended, cancel := context.WithCancelCause(background)
 	cancel(errors.New("gone home"))
-	if _, err := txn.Next(ended); err == nil || err.Error() != "gone home" {
+	if _, err := txn.Next(ended); !errors.Is(err, context.Canceled) || err.Error() != `sequence "txn": wait for an addition: context canceled: gone home` {
 		t.Errorf("with an ended context: %v", err)
 	}
 	if _, err := s.Get(background, key); !errors.Is(err, store.ErrNotFound) {
@@ -598,16 +598,23 @@ func TestCloseWaitsForCallsInProgress(t *testing.T) {
 	}
 	h.after(500*time.Microsecond, func() {
 		p.Go(func() {
+			if err := p.all.Close(background); err != nil || h.now < int64(time.Millisecond) {
+				t.Errorf("closed after %v: %v", time.Duration(h.now), err)
+			}
+		})
+	})
+	h.after(510*time.Microsecond, func() {
+		p.Go(func() {
 			ctx, cancel := p.WithTimeout(background, time.Microsecond)
 			defer cancel()
-			fails(t, "an impatient close", p.all.Close(ctx), context.DeadlineExceeded, "under way")
+			fails(t, "an impatient second close", p.all.Close(ctx), context.DeadlineExceeded, "the first Close")
 			_, err := p.txn.Next(background)
 			fails(t, "closing", err, firn.ErrClosed)
 			if served > 0 {
 				t.Error("that was too late")
 			}
-			if err := p.all.Close(background); err != nil || h.now < int64(time.Millisecond) {
-				t.Errorf("closed after %v: %v", time.Duration(h.now), err)
+			if err := p.all.Close(background); err != nil || served != 3 {
+				t.Errorf("a patient second close, with %d of 3 callers served: %v", served, err)
 			}
 		})
 	})
@@ -615,6 +622,24 @@ func TestCloseWaitsForCallsInProgress(t *testing.T) {
 	if served != 3 {
 		t.Errorf("%d of 3 callers were served", served)
 	}
+}
+
+func TestCloseSaysTheSameTwice(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{})
+	p.Go(func() { _, _ = p.txn.Next(background) })
+	h.after(500*time.Microsecond, func() {
+		p.Go(func() {
+			ctx, cancel := p.WithTimeout(background, time.Microsecond)
+			defer cancel()
+			first := p.all.Close(ctx)
+			fails(t, "an impatient close", first, context.DeadlineExceeded, "under way")
+			if again := p.all.Close(background); !errors.Is(again, first) {
+				t.Errorf("the second time: %v", again)
+			}
+		})
+	})
+	h.run()
 }
 
 func TestIdleNamesHaveNoGoroutine(t *testing.T) {

@@ -7,6 +7,8 @@ package turns
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -46,6 +48,15 @@ func Wait(ctx context.Context, timeSource any, done <-chan struct{}) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// Ended is the error of a call that ctx has ended in a wait: what it did, and err, the cause of ctx. It also
+// matches ctx.Err(), which callers test for.
+func Ended(ctx context.Context, did string, err error) error {
+	if of := ctx.Err(); of != nil && !errors.Is(err, of) {
+		return fmt.Errorf("%s: %w: %w", did, of, err)
+	}
+	return fmt.Errorf("%s: %w", did, err)
 }
 
 // WithTimeout is [context.WithTimeout], by the clock of a simulation if there is one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/internal/turns"
 )
@@ -20,6 +21,34 @@ func TestWaitReturnsNilIfDoneAndContextHaveBothEnded(t *testing.T) {
 	for range 100 { // a select among both would choose either
 		if err := turns.Wait(ctx, nil, done); err != nil {
 			t.Fatalf("done: %v", err)
+		}
+	}
+}
+
+func TestTheErrorOfAWaitSaysWhatWaitedAndMatchesTheContextAndItsCause(t *testing.T) {
+	why := errors.New("the caller has left")
+	canceled, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	plain, cancelPlain := context.WithCancel(t.Context())
+	cancelPlain()
+	late, cancelLate := context.WithTimeoutCause(t.Context(), -time.Second, why)
+	defer cancelLate()
+	for want, c := range map[string]struct {
+		ctx context.Context
+		is  []error
+	}{
+		"p: wait: context canceled: the caller has left":          {canceled, []error{context.Canceled, why}},
+		"p: wait: context canceled":                               {plain, []error{context.Canceled}},
+		"p: wait: context deadline exceeded: the caller has left": {late, []error{context.DeadlineExceeded, why}},
+	} {
+		err := turns.Ended(c.ctx, "p: wait", turns.Wait(c.ctx, nil, make(chan struct{})))
+		if err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		for _, target := range c.is {
+			if !errors.Is(err, target) {
+				t.Errorf("%v does not match %v", err, target)
+			}
 		}
 	}
 }
