@@ -249,7 +249,11 @@ func TestCloseEndsAllWaitsAndLeavesNothingRunning(t *testing.T) {
 		}
 		synctest.Wait()
 		go c.Close()
-		c.Close()
+		for range 2 {
+			if err := c.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		}
 		for range 6 {
 			if err := <-failed; !errors.Is(err, firn.ErrClosed) {
 				t.Errorf("a call at Close: %v", err)

@@ -289,7 +289,7 @@ func (l *Lease) Check() error { return l.gen.Check() }
 
 // Close stops the generator and releases its worker, and workers left whose release failed. After Close
 // no id is issued. The ctx bounds the calls of the store: if they fail, the worker stays unused until its
-// fence. Close may be called twice.
+// fence. Close may be called twice, and concurrently: later calls return what the first did.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Do(func() {
 		l.mu.Lock()

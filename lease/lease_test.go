@@ -168,6 +168,21 @@ func TestTheSlotIdleLongestIsTakenFirst(t *testing.T) {
 	}
 }
 
+func TestCloseSaysTheSameTwice(t *testing.T) {
+	w := newWorld(t)
+	l := w.start()
+	w.mustTake(l, 1)
+	w.store.SetDown(true)
+	first := l.Close(context.Background())
+	if !errors.Is(first, store.ErrUnavailable) {
+		t.Errorf("the worker could not be released: %v", first)
+	}
+	w.store.SetDown(false)
+	if again := l.Close(context.Background()); !errors.Is(again, first) {
+		t.Errorf("the second time: %v", again)
+	}
+}
+
 func TestAReleasedWorkerIsFreeAtOnceAndItsIDsStayUnique(t *testing.T) {
 	w := newWorld(t)
 	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }

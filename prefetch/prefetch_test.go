@@ -187,7 +187,11 @@ func TestNextWaitsForASlowSourceUntilItsContextEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		go b.Close()
-		b.Close()
+		for range 2 {
+			if err := b.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		}
 		for range 3 {
 			if err := <-waiting; !errors.Is(err, firn.ErrClosed) {
 				t.Errorf("a waiter at Close: %v", err)

@@ -250,7 +250,8 @@ func (s *Segments) All() iter.Seq[*Namespace] {
 
 // Close ends issuing, waits for fetches in progress, and gives unused ids back if they are
 // still the newest of their name. Once it returns, no id is issued. The ctx bounds all of this. Ids
-// that could not be given back are never issued by any process. It may be called twice.
+// that could not be given back are never issued by any process. It may be called twice,
+// and concurrently: later calls return what the first did.
 func (s *Segments) Close(ctx context.Context) error {
 	if first := s.fetches.Close(); !first {
 		if err := turns.Wait(ctx, s.cfg.Time, s.closed); err != nil {
