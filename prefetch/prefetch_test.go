@@ -268,12 +268,12 @@ func TestAllInvalidSettingsAreReportedAtOnce(t *testing.T) {
 
 func TestDurationsOutOfRangeAreNamedWithTheirFieldsAndLimits(t *testing.T) {
 	for want, change := range map[string]func(*prefetch.Config[int64]){
-		"max age 1ns is out of range: 1ms to 2562047h0m0s are allowed":       func(c *prefetch.Config[int64]) { c.MaxAge = 1 },
-		"max age 999.999µs is out of range: 1ms to 2562047h0m0s are allowed": func(c *prefetch.Config[int64]) { c.MaxAge = time.Millisecond - 1 },
-		"max age -1ns is out of range: 1ms to 2562047h0m0s are allowed":      func(c *prefetch.Config[int64]) { c.MaxAge = -1 },
-		"pause -1s is out of range: 0s to 24h0m0s are allowed":               func(c *prefetch.Config[int64]) { c.Pause = -time.Second },
-		"pause 24h0m0.000000001s is out of range: 0s to 24h0m0s are allowed": func(c *prefetch.Config[int64]) { c.Pause = 24*time.Hour + 1 },
-		"target -1s is out of range: 0s to 2562047h0m0s are allowed":         func(c *prefetch.Config[int64]) { c.Target = -time.Second },
+		"max age 1ns is out of range: 1ms to 2562047h0m0s are allowed":                        func(c *prefetch.Config[int64]) { c.MaxAge = 1 },
+		"max age 999.999µs is out of range: 1ms to 2562047h0m0s are allowed":                  func(c *prefetch.Config[int64]) { c.MaxAge = time.Millisecond - 1 },
+		"max age -1ns is out of range: 1ms to 2562047h0m0s are allowed":                       func(c *prefetch.Config[int64]) { c.MaxAge = -1 },
+		"pause -1s is out of range: 0s to 24h0m0s are allowed":                                func(c *prefetch.Config[int64]) { c.Pause = -time.Second },
+		"pause 24h0m0.000000001s is out of range: 0s to 24h0m0s are allowed":                  func(c *prefetch.Config[int64]) { c.Pause = 24*time.Hour + 1 },
+		"prefetch: Config.Target: target -1s is out of range: 0s to 2562047h0m0s are allowed": func(c *prefetch.Config[int64]) { c.Target = -time.Second },
 	} {
 		cfg := prefetch.Config[int64]{Source: &counter{}}
 		change(&cfg)

@@ -140,14 +140,14 @@ func (c *Config) fill() error {
 
 	return errors.Join(
 		config.In("Target", config.Check("target", c.Target, time.Millisecond, maxTarget, "")),
-		config.Check("ahead", c.Ahead, minAhead, 1, "a fraction of a range"),
+		config.In("Ahead", config.Check("ahead", c.Ahead, minAhead, 1, "a fraction of a range")),
 		config.In("MinStep", config.Check("least step", c.MinStep, 1, maxStep, "")),
 		config.In("MaxStep", config.Check("greatest step", c.MaxStep, min(c.MinStep, maxStep), maxStep, "not below the least step")),
-		config.Check("chain", c.Chain, 1, maxChain, ""),
+		config.In("Chain", config.Check("chain", c.Chain, 1, maxChain, "")),
 		config.In("Form", c.Form.Check()),
-		config.Check("fetches", c.Fetches, 1, maxFetches, ""),
-		config.Check("number of names", c.MaxNames, 1, 1<<30, ""),
-		cmp.Or(config.Check("last id", c.Max, 1, firn.MaxID, ""), config.In("Start", config.Check("first id", c.Start, 0, c.Max, "not above the last"))),
+		config.In("Fetches", config.Check("fetches", c.Fetches, 1, maxFetches, "")),
+		config.In("MaxNames", config.Check("number of names", c.MaxNames, 1, 1<<30, "")),
+		cmp.Or(config.In("Max", config.Check("last id", c.Max, 1, firn.MaxID, "")), config.In("Start", config.Check("first id", c.Start, 0, c.Max, "not above the last"))),
 		Stripe{Offset: c.Offset, Stride: c.Stride}.check())
 }
 
@@ -174,7 +174,7 @@ type Segments struct {
 // is read when its first id is asked for. The error names every impossible setting.
 func New(cfg Config) (*Segments, error) {
 	if err := cfg.check(); err != nil {
-		return nil, err
+		return nil, config.Of("segment", err)
 	}
 	s := &Segments{
 		cfg: cfg, source: cfg.Source, empty: &cell{}, names: map[string]*Namespace{}, closed: make(chan struct{}),

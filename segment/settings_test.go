@@ -65,6 +65,63 @@ func TestSettingsAreAllowedUpToTheirBounds(t *testing.T) {
 	}
 }
 
+func TestAMistakeNamesThePackageAndTheField(t *testing.T) {
+	for field, change := range map[string]func(c *segment.Config){
+		"Max":      func(c *segment.Config) { c.Max = -1 },
+		"Start":    func(c *segment.Config) { c.Start = -1 },
+		"Ahead":    func(c *segment.Config) { c.Ahead = 2 },
+		"Chain":    func(c *segment.Config) { c.Chain = -1 },
+		"Fetches":  func(c *segment.Config) { c.Fetches = -1 },
+		"MaxNames": func(c *segment.Config) { c.MaxNames = -1 },
+		"MinStep":  func(c *segment.Config) { c.MinStep = -1 },
+		"Stride":   func(c *segment.Config) { c.Stride = -1 },
+		"Source":   func(c *segment.Config) { c.Source, c.Start = &stingy{}, 7 },
+	} {
+		cfg := segment.Config{Store: memstore.New(nil)}
+		change(&cfg)
+		if _, err := segment.New(cfg); err == nil || !strings.HasPrefix(err.Error(), "segment: Config."+field) && !strings.Contains(err.Error(), "\nsegment: Config."+field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	_, err := segment.NewSource(segment.Config{Store: memstore.New(nil), Max: -1})
+	if want := "segment: Config.Max: last id -1 is out of range: 1 to 9223372036854775807 are allowed"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// Errors of an exhausted name advise to raise Max.
+func TestANameGoesOnWithAGreaterMax(t *testing.T) {
+	for _, c := range []struct{ offset, stride int64 }{{0, 1}, {1, 3}} {
+		w := newWorld(t, 1)
+		used := func(last firn.ID) (ids []firn.ID, err error) {
+			n := w.orders(func(cfg *segment.Config) { cfg.Max, cfg.Offset, cfg.Stride = last, c.offset, c.stride })
+			for {
+				id, err := n.Next(t.Context())
+				if err != nil {
+					return ids, err
+				}
+				ids = append(ids, id)
+			}
+		}
+		before, err := used(10)
+		if !errors.Is(err, segment.ErrExhausted) || !strings.Contains(err.Error(), "10 is the last allowed; raise Max or use another name") {
+			t.Errorf("%v", err)
+		}
+		after, err := used(20)
+		if !errors.Is(err, segment.ErrExhausted) {
+			t.Errorf("%v", err)
+		}
+		for i, id := range append(before, after...) {
+			if want := firn.ID(1 + c.stride*int64(i)); id != want {
+				t.Errorf("stride %d: id %d, want %d", c.stride, id, want)
+			}
+		}
+		if len(after) == 0 || after[len(after)-1] < 19 {
+			t.Errorf("stride %d: with a greater Max: %v", c.stride, after)
+		}
+	}
+}
+
 func TestDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 	w := newWorld(t, 1)
 	var asks []segment.Ask

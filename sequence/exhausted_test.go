@@ -44,3 +44,20 @@ func TestAnExhaustedErrorSaysWhatHelps(t *testing.T) {
 		}
 	}
 }
+
+func TestASequenceGoesOnWithAGreaterMax(t *testing.T) {
+	s := memstore.New(nil)
+	if err := open(t, s, sequence.Config{Max: 100}).Raise(background, 100); err != nil {
+		t.Fatal(err)
+	}
+	want(t, open(t, s, sequence.Config{Max: 200}), 101)
+}
+
+func TestAMistakeNamesThePackageAndTheField(t *testing.T) {
+	_, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: -1, Timeout: -1})
+	const want = "sequence: Config.Max: last id -1 is out of range: 1 to 9223372036854775807 are allowed (ids of a sequence)\n" +
+		"sequence: Config.Timeout: timeout -1ns is out of range: 1ms to 24h0m0s are allowed"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+}

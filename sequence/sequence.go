@@ -108,7 +108,7 @@ func New(cfg Config) (*Sequences, error) {
 		err = errors.Join(config.Mistake("sequence", "Store", "is required"), err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, config.Of("sequence", err)
 	}
 	return &Sequences{
 		cfg: cfg, token: register.Token(), names: map[string]*Namespace{},

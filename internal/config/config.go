@@ -41,6 +41,34 @@ func In(field string, err error) error {
 	return err
 }
 
+// Of returns err, mistakes in a Config, each with the package and the field, as those of [Mistake] have them.
+// Only what opens something says so: a program that asks Config.Check has its own names for the fields.
+func Of(pkg string, err error) error {
+	var several interface{ Unwrap() []error }
+	if errors.As(err, &several) {
+		var errs []error
+		for _, each := range several.Unwrap() {
+			errs = append(errs, Of(pkg, each))
+		}
+		return errors.Join(errs...)
+	}
+	var (
+		outside *firn.RangeError
+		syntax  *firn.SyntaxError
+		field   string
+	)
+	switch {
+	case errors.As(err, &outside):
+		field = outside.Field
+	case errors.As(err, &syntax) && syntax.What != "": // a Mistake has both
+		field = syntax.Field
+	}
+	if field == "" {
+		return err
+	}
+	return fmt.Errorf("%s: Config.%s: %w", pkg, field, err)
+}
+
 // Check returns a *[firn.RangeError] unless value is from least to most. Where says what sets these
 // limits; it may be empty.
 func Check[T cmp.Ordered](what string, value, least, most T, where string) error {
