@@ -86,7 +86,8 @@ func (d *distributor) create(r *http.Request) (undo func(), err error) {
 }
 
 // segment returns the least id of the name's segment and its greatest step. The name must be undeclared, or a
-// namespace of kind segment that shows its ids unchanged: without veil or prefix.
+// namespace of kind segment that shows its ids unchanged: without veil, prefix or stripe. Its min_step and target do not
+// apply: a client computes the first id of its range from the step that it asked for, so it must get just that many.
 func (d *distributor) segment(name string) (least firn.ID, maxStep int64, err error) {
 	ns, declared := d.cfg().Namespaces[name]
 	if !declared {

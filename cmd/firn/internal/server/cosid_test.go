@@ -127,7 +127,7 @@ func TestOnlyPlainSegmentsHandOutRangesToCosID(t *testing.T) {
 		"  shop.short: {kind: segment, prefix: ord}\n"+
 		"  shop.flake: {}\n"+
 		"  shop.bill: {kind: number, template: 'B{yyyy}-{n:6}'}\n"+
-		"  shop.order: {kind: segment, from: 5000}\n")
+		"  shop.order: {kind: segment, from: 5000, min_step: 2000, max_step: 3000, target: 1m}\n")
 	do := func(method, path string) (int, string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+v.addr+path, nil)
@@ -162,7 +162,7 @@ func TestOnlyPlainSegmentsHandOutRangesToCosID(t *testing.T) {
 		}
 	}
 	for _, step := range []struct{ method, path, want string }{
-		{"PATCH", "/segments/shop/order?step=10", "5009"},
+		{"PATCH", "/segments/shop/order?step=10", "5009"}, // as many as the client counts on, whatever min_step is
 		{"POST", "/segments/distributor/shop/order?offset=7&step=10", ""}, // it is there, and stays where it is
 		{"PATCH", "/segments/shop/order?step=10", "5019"},
 		{"POST", "/segments/distributor/shop/free?offset=7&step=10", ""},
@@ -171,6 +171,9 @@ func TestOnlyPlainSegmentsHandOutRangesToCosID(t *testing.T) {
 		if status, body := do(step.method, step.path); status/100 != 2 || body != step.want {
 			t.Errorf("%s %s: %d %s, want %s", step.method, step.path, status, body, step.want)
 		}
+	}
+	if status, body := do("PATCH", "/segments/shop/order?step=3001"); status != 400 || !strings.Contains(body, "1 to 3000 are allowed") {
+		t.Errorf("above max_step: %d %s", status, body)
 	}
 	if status, body := do("GET", "/v1/ids/shop.order"); status != 200 || !strings.Contains(body, `"5020"`) {
 		t.Errorf("beside it: %d %s", status, body)
