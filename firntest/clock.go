@@ -1,5 +1,30 @@
 // Package firntest helps to test programs that make ids: a [Clock] under the test's control plays clocks
-// that go back, jump, drift and stand still, in no time.
+// that go back, jump, drift and stand still, in no time. Give it to the generator, lease or namespace that
+// your program uses, as the Time of its Config, and see what your program does with the errors:
+//
+//	clock := firntest.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+//	g, err := firn.New(7, firn.Config{Clock: firn.ClockWall, Time: clock})
+//	if err != nil {
+//		panic(err)
+//	}
+//	before, err := g.Next(ctx)
+//	fmt.Println(before.Time(g.Layout()).Format(time.TimeOnly), err)
+//	clock.Step(-time.Minute) // an operator corrects the clock
+//	_, err = g.Next(ctx)
+//	fmt.Println(errors.Is(err, firn.ErrClockBack))
+//	clock.Pass(2 * time.Minute) // takes no time
+//	after, err := g.Next(ctx)
+//	fmt.Println(after > before, err)
+//
+// # When not to use it
+//
+// In production: the clock moves only when it is told to. In a test whose ids need only be unique: leave
+// Time unset. For code that calls [time.Now] or has timers or deadlines of its own, use testing/synctest,
+// whose clock never goes back and begins in 2000, before Firn's default epoch. Time-outs of calls of a store
+// follow the system's clock too, whatever Time is.
+//
+// For a store in a test, use package store/memstore; for workers without a store, lease.Fixed. To test a
+// store of your own, use package store/storetest.
 package firntest
 
 import (

@@ -3,6 +3,8 @@ package firntest_test
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +19,28 @@ var (
 
 	noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 )
+
+// So the code in the comment compiles and does what it says.
+func TestThePackagesCommentShowsItsExample(t *testing.T) {
+	source, err := os.ReadFile("clock.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment, _, _ := strings.Cut(string(source), "\npackage ")
+	var shown strings.Builder
+	for line := range strings.Lines(comment) {
+		if code, ok := strings.CutPrefix(line, "//\t"); ok {
+			shown.WriteString("\t" + code)
+		}
+	}
+	if shown.Len() == 0 || !strings.Contains(string(example), shown.String()) {
+		t.Errorf("this is not in example_test.go:\n%s", shown.String())
+	}
+}
 
 func TestOnlyTheWallClockStepsDriftsAndStandsStill(t *testing.T) {
 	c := firntest.NewClock(noon)

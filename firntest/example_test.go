@@ -11,6 +11,28 @@ import (
 	"github.com/firn-id/firn/lease"
 )
 
+// The code in the package's comment.
+func Example() {
+	ctx := context.Background()
+	clock := firntest.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	g, err := firn.New(7, firn.Config{Clock: firn.ClockWall, Time: clock})
+	if err != nil {
+		panic(err)
+	}
+	before, err := g.Next(ctx)
+	fmt.Println(before.Time(g.Layout()).Format(time.TimeOnly), err)
+	clock.Step(-time.Minute) // an operator corrects the clock
+	_, err = g.Next(ctx)
+	fmt.Println(errors.Is(err, firn.ErrClockBack))
+	clock.Pass(2 * time.Minute) // takes no time
+	after, err := g.Next(ctx)
+	fmt.Println(after > before, err)
+	// Output:
+	// 12:00:00 <nil>
+	// true
+	// true <nil>
+}
+
 // What does each call get when the clock goes back, at last by an hour? The program under test has worker 7,
 // and the spare 1007. The example takes a moment, not hours.
 func ExampleClock() {
