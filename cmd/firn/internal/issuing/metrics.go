@@ -74,6 +74,7 @@ var (
 	descFence    = describe("pool", "firn_lease_fence_seconds", "Seconds until the fence: how long the store may stay away.")
 	descRenewals = describe("pool", "firn_lease_renewals_total", "Fences moved forward.")
 	descLosses   = describe("pool", "firn_lease_losses_total", "Workers taken by others.")
+	descOverlaps = describe("pool", "firn_lease_overlaps_total", "Grants whose ticks another process was, or may have been, granted too: ids may repeat.")
 	descSwitches = describe("pool", "firn_lease_switches_total", "Workers left for another because the clock went back.")
 	descErrors   = describe("pool", "firn_lease_errors_total", "Exchanges with the store that failed.")
 
@@ -92,7 +93,7 @@ var (
 // Describe implements [prometheus.Collector].
 func (collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descReady, descAble, descWorker, descFence, descRenewals, descLosses, descSwitches, descErrors,
+		descReady, descAble, descWorker, descFence, descRenewals, descLosses, descOverlaps, descSwitches, descErrors,
 		descLeft, descLasts, descFill, descStep, descFetches, descFailures, descWaits, descAdditions, descCalls,
 	} {
 		to <- d
@@ -123,6 +124,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		gauge(descFence, s.Left.Seconds(), p.name)
 		counter(descRenewals, s.Renewals, p.name)
 		counter(descLosses, s.Losses, p.name)
+		counter(descOverlaps, s.Overlaps, p.name)
 		counter(descSwitches, s.Switches, p.name)
 		counter(descErrors, s.Errors, p.name)
 	}
