@@ -162,7 +162,7 @@ func TestOnlyPlainSegmentsHandOutRangesToCosID(t *testing.T) {
 		}
 	}
 	for _, step := range []struct{ method, path, want string }{
-		{"PATCH", "/segments/shop/order?step=10", "5009"}, // as many as the client counts on, whatever min_step is
+		{"PATCH", "/segments/shop/order?step=10", "5009"},                 // as many as the client counts on, whatever min_step is
 		{"POST", "/segments/distributor/shop/order?offset=7&step=10", ""}, // it is there, and stays where it is
 		{"PATCH", "/segments/shop/order?step=10", "5019"},
 		{"POST", "/segments/distributor/shop/free?offset=7&step=10", ""},
