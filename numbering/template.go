@@ -107,7 +107,10 @@ func parse(text string) (pieces []piece, p period, err error) {
 			p = max(p, each)
 		}
 	}
-	if numbers != 1 {
+	if numbers == 0 {
+		return nil, 0, refuse("{n:WIDTH} is missing, as in {n:6}")
+	}
+	if numbers > 1 {
 		return nil, 0, refuse("it has %d numbers, one is wanted, as in {n:6}", numbers)
 	}
 	for each := year; each < p; each++ {

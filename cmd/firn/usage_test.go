@@ -48,6 +48,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsAllowed(t *testing.T) {
 		// malformed values of flags
 		{"", "next -n 99999999999999999999", `-n "99999999999999999999" ` + number + `-n 5\n`},
 		{"", "next --n=", `-n "" ` + number + `-n 5\n`},
+		{"FIRN_STOR=x", "next --store memory:", `environment variable FIRN_STOR is no setting: did you mean FIRN_STORE\?\n`},
 		{"FIRN_N=x", "next", `environment variable FIRN_N "x" ` + number + `FIRN_N=5\n`},
 		{"", "next --worker 1e3", `--worker "1e3" is not a valid worker number: whole numbers from 0 .*, as in --worker 0\n`},
 		{"", "next --worker -1", `worker -1 is out of range: 0 to 1023 are allowed`},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/cmd/firn/internal/logging"
+	"github.com/firn-id/firn/cmd/firn/internal/near"
 )
 
 // The exit statuses.
@@ -81,12 +83,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
 		return exitError
 	case errors.Is(err, errUsage), cmd == root && !failed: // the root command only fails if the command is unknown
-		guess := ""
+		meant := ""
 		var typed string
 		if _, other := fmt.Sscanf(err.Error(), "unknown command %q", &typed); other == nil {
-			guess = didYouMean(typed, subcommands(cmd))
+			meant = guess(cmd, typed)
 		}
-		fmt.Fprintf(stderr, "firn: %s%s\n", plainLines(err.Error()), guess)
+		fmt.Fprintf(stderr, "firn: %s%s\n", plainLines(err.Error()), meant)
 		if names := variablesInError(cmd.Flags(), err.Error()); len(names) > 0 {
 			fmt.Fprintf(stderr, "Set in the environment: %s\n", strings.Join(names, ", "))
 		}
@@ -171,10 +173,10 @@ decodes them, and serves them over HTTP, gRPC and the Redis protocol.
 Every flag can be set in the environment: --store as FIRN_STORE, and so on. The
 command line overrides a configuration file, which overrides the environment.`,
 		SilenceErrors:      true,
-		DisableSuggestions: true, // those of didYouMean take one line
+		DisableSuggestions: true, // those of package near take one line
 		SilenceUsage:       true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return usage(fromEnvironment(cmd.Flags()))
+			return usage(errors.Join(fromEnvironment(cmd.Flags()), misspelt(cmd.Flags(), os.Environ())))
 		},
 	}
 	mode := colourMode(colourModes[0])
@@ -194,7 +196,7 @@ func onlyItsCommands(cmd *cobra.Command) {
 	names := subcommands(cmd)
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usage(fmt.Errorf("%s %q: %s are allowed%s", cmd.Name(), args[0], strings.Join(names, ", "), didYouMean(args[0], names)))
+			return usage(fmt.Errorf("%s %q: %s are allowed%s", cmd.Name(), args[0], strings.Join(names, ", "), guess(cmd, args[0])))
 		}
 		return nil
 	}
@@ -209,6 +211,16 @@ func subcommands(cmd *cobra.Command) (names []string) {
 		}
 	}
 	return names
+}
+
+// guess ends an error about a command that does not exist.
+func guess(cmd *cobra.Command, typed string) string {
+	for _, sub := range cmd.Commands() {
+		if slices.Contains(sub.SuggestFor, typed) {
+			return ": did you mean " + sub.Name() + "?"
+		}
+	}
+	return near.DidYouMean(typed, subcommands(cmd))
 }
 
 // newHelp is cobra's help command, except that an unknown topic is wrong usage.

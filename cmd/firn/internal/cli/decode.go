@@ -15,6 +15,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/near"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/serial"
 )
@@ -156,7 +157,7 @@ func kindToDecode(flags *pflag.FlagSet, name string) (*settings.Kind, error) {
 	_, err := kindOf(name)
 	switch {
 	case name != "" && (err != nil || !byEnvironment(flags.Lookup("kind"))): // a FIRN_KIND of another kind is meant for firn next
-		return nil, firn.NewSyntaxError("kind", name, list(decodableNames(), "and")+" are allowed"+didYouMean(name, decodableNames()))
+		return nil, firn.NewSyntaxError("kind", name, list(decodableNames(), "and")+" are allowed"+near.DidYouMean(name, decodableNames()))
 	case given(flags, "prefix"):
 		return nil, fmt.Errorf("--prefix is for --kind %s; other prefixes are found by themselves", list(aboutDecode("prefix"), "or"))
 	}

@@ -4,11 +4,17 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 // environment is the annotation of a flag whose value comes from the environment.
@@ -37,6 +43,53 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 		errs = append(errs, flags.SetAnnotation(f.Name, environment, []string{variable(f.Name)}))
 	})
 	return errors.Join(errs...)
+}
+
+// ofService matches the variables that Kubernetes gives containers for a Service named firn, or firn-something: FIRN_PORT,
+// FIRN_SERVICE_HOST, FIRN_PORT_7070_TCP_ADDR.
+var ofService = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`_PORT(_|$)|_SERVICE_`) })
+
+// misspelt returns an error about each variable that is not of a flag and near to that of one. Variables that are near to
+// none are left alone: they may belong to another program.
+func misspelt(flags *pflag.FlagSet, environ []string) error {
+	var errs []error
+	var known map[string]bool
+	for _, each := range environ {
+		name, _, _ := strings.Cut(each, "=")
+		if !strings.HasPrefix(name, "FIRN_") || ofService().MatchString(name) {
+			continue
+		}
+		flags.VisitAll(func(f *pflag.Flag) {
+			meant := variable(f.Name)
+			if !isSlip(name, meant) {
+				return
+			}
+			if known == nil { // making all commands takes as long as a lease
+				known = variables(Command())
+			}
+			if !known[name] {
+				errs = append(errs, fmt.Errorf("environment variable %s is no setting: did you mean %s?", name, meant))
+			}
+		})
+	}
+	return errors.Join(errs...)
+}
+
+// isSlip reports whether one wrong letter, or two in a long name, make name of the variable meant. In shorter ones any
+// letter would be a slip.
+func isSlip(name, meant string) bool {
+	letters := len(meant) - len("FIRN_")
+	return letters >= 4 && near.Distance(name, meant) <= min(letters/4, 2) && name != meant
+}
+
+// variables returns the environment variables that a command and those below it read.
+func variables(cmd *cobra.Command) map[string]bool {
+	all := map[string]bool{"FIRN_TOKEN": true}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { all[variable(f.Name)] = true })
+	for _, sub := range cmd.Commands() {
+		maps.Copy(all, variables(sub))
+	}
+	return all
 }
 
 // byEnvironment reports whether a flag's value comes from the environment.
@@ -78,7 +131,13 @@ func flagError(flags *pflag.FlagSet, err error) error {
 				names = append(names, "--"+f.Name)
 			}
 		})
-		return fmt.Errorf("%w%s", err, didYouMean("--"+missing.GetSpecifiedName(), names))
+		name := missing.GetSpecifiedName()
+		for _, s := range settings.All() {
+			if f := flags.Lookup(s.Flag); s.Key == name && f != nil && !f.Hidden {
+				return fmt.Errorf("%w: did you mean --%s?", err, s.Flag)
+			}
+		}
+		return fmt.Errorf("%w%s", err, near.DidYouMean("--"+name, names))
 	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -94,19 +153,6 @@ func flagError(flags *pflag.FlagSet, err error) error {
 		assign = name + "="
 	}
 	return unreadable(f, name, assign, invalid.GetValue())
-}
-
-// didYouMean ends an error about a name that does not exist: with the names that are near to it, or empty.
-func didYouMean(name string, names []string) string {
-	all := &cobra.Command{SuggestionsMinimumDistance: 2}
-	for _, n := range names {
-		all.AddCommand(&cobra.Command{Use: n, Run: func(*cobra.Command, []string) {}}) // cobra compares names of commands
-	}
-	near := all.SuggestionsFor(name)
-	if len(near) == 0 {
-		return ""
-	}
-	return ": did you mean " + list(near, "or") + "?"
 }
 
 // unreadable returns the error about a value that does not fit its flag. Assign is the beginning of the example, such

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/near"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
 )
@@ -86,7 +87,7 @@ func kindOf(name string) (*settings.Kind, error) {
 			return k, nil
 		}
 	}
-	return nil, firn.NewSyntaxError("kind", name, kindHelp()+" are allowed"+didYouMean(name, kindNames()))
+	return nil, firn.NewSyntaxError("kind", name, kindHelp()+" are allowed"+near.DidYouMean(name, kindNames()))
 }
 
 // writeWide makes n ids that need no lease.

@@ -11,8 +11,9 @@ import (
 
 func newStoreMake() *cobra.Command {
 	return &cobra.Command{
-		Use:   "make file:FOLDER|sqlite:PATH",
-		Short: "Create a store in a folder or a SQLite file of this machine",
+		Use:        "make file:FOLDER|sqlite:PATH",
+		SuggestFor: []string{"create", "init", "new"},
+		Short:      "Create a store in a folder or a SQLite file of this machine",
 		Long: `make creates a store in a folder or a SQLite file, and the folders above it. Other commands open
 it with --store and never create one, so a mistyped path is an error and not a new, empty store
 whose ids repeat. If the store exists, make changes nothing. The default store is created by the

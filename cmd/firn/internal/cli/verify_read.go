@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
 
 // A lineUnit is what positions in a file count.
@@ -30,9 +31,9 @@ func lineReader(format string) (idReader, error) {
 	if format == "binary" {
 		return idReader{binaryIDs, eachBinary}, nil
 	}
-	e, err := firn.ParseEncoding(format)
+	e, err := decode.ParseEncoding(format, "binary")
 	if err != nil {
-		return idReader{}, fmt.Errorf("%w; so is binary", err)
+		return idReader{}, err
 	}
 	parse := func(line []byte) (firn.ID, error) { return e.Parse(string(line)) }
 	if e == firn.Decimal {

@@ -40,7 +40,7 @@ It writes nothing.
   firn workers relax --pool payments`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(fmt.Errorf("workers %q: list, release and relax are allowed%s", args[0], didYouMean(args[0], subcommands(cmd))))
+				return usage(fmt.Errorf("workers %q: list, release and relax are allowed%s", args[0], guess(cmd, args[0])))
 			}
 			return nil
 		},

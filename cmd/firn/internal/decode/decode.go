@@ -34,6 +34,7 @@ const notAnID = "it is neither a number of 64 bits in decimal, hex, base32, base
 // Text decodes a text as an id of a layout. Encoding is a format that [ParseFormat] reads, or empty. If it is empty,
 // Text takes the first encoding that fits and gives a time that is not far in the future.
 func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, error) {
+	encoding = strings.ToLower(encoding)
 	if parse := foreigns[encoding]; parse != nil {
 		id, err := parse(text)
 		if err != nil {

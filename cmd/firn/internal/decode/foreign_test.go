@@ -57,7 +57,7 @@ func TestTextsOfBwmarrinAreReadByTheirNames(t *testing.T) {
 		{"bwmarrin32", "0", `'0' is not one of its digits`},
 		{"bwmarrin64", "MTIz!", "it is not base64 with padding"},
 		{"bwmarrin64", "LTE=", "-1"},
-		{"bwmarrin36", "X", "base2 are allowed; so are bwmarrin32, bwmarrin58, bwmarrin64, readable"},
+		{"bwmarrin36", "X", "base2, bwmarrin32, bwmarrin58, bwmarrin64, readable are allowed: did you mean bwmarrin32"},
 	} {
 		if _, err := decode.Text(c.text, c.format, layout, time.Now()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %q: %v, want %s", c.format, c.text, err, c.want)

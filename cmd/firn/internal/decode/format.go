@@ -1,10 +1,11 @@
 package decode
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/near"
 )
 
 // A Format is how ids are written.
@@ -17,26 +18,26 @@ type Format struct {
 const readableName = "readable"
 
 // ParseFormat parses the name of an encoding, or readable. All encodings except decimal have a fixed width, unless :fixed
-// or :compact says otherwise. What it accepts is read back in either width.
-func ParseFormat(text string) (Format, error) { return parseFormat(text, "is "+readableName) }
+// or :compact says otherwise. Names are case-insensitive. What it accepts is read back in either width.
+func ParseFormat(text string) (Format, error) { return parseFormat(text, readableName) }
 
 // parseRead is ParseFormat for ids that are only read: an error names the foreign encodings too.
 func parseRead(text string) (Format, error) {
-	return parseFormat(text, "are "+strings.Join(append(Foreign(), readableName), ", "))
+	return parseFormat(text, append(Foreign(), readableName)...)
 }
 
-// parseFormat parses the name of a format. Others says which names are allowed beside the encodings.
-func parseFormat(text, others string) (Format, error) {
-	name, width, given := strings.Cut(text, ":")
+// parseFormat parses the name of a format. Others are the names that are allowed beside the encodings.
+func parseFormat(text string, others ...string) (Format, error) {
+	name, width, given := strings.Cut(strings.ToLower(text), ":")
 	if name == readableName {
 		if given {
 			return Format{}, firn.NewSyntaxError("format", text, "readable has one width: leave out what follows it")
 		}
 		return Format{Readable: true}, nil
 	}
-	e, err := firn.ParseEncoding(name)
+	e, err := ParseEncoding(name, others...)
 	if err != nil {
-		return Format{}, fmt.Errorf("%w; so %s", err, others)
+		return Format{}, err
 	}
 	if given && width != "fixed" && width != "compact" {
 		return Format{}, firn.NewSyntaxError("format", text, "after the colon, fixed and compact are allowed")
@@ -44,9 +45,21 @@ func parseFormat(text, others string) (Format, error) {
 	return Format{Encoding: e, Compact: width == "compact" || !given && e == firn.Decimal}, nil
 }
 
+// ParseEncoding parses the name of an encoding, in any case. Its error also names the others, which the caller reads itself.
+func ParseEncoding(name string, others ...string) (firn.Encoding, error) {
+	e, err := firn.ParseEncoding(strings.ToLower(name))
+	wrong, ok := errors.AsType[*firn.SyntaxError](err)
+	if !ok {
+		return e, err
+	}
+	const allowed = " are allowed"
+	names := append(strings.Split(strings.TrimSuffix(wrong.Reason, allowed), ", "), others...)
+	return e, firn.NewSyntaxError("encoding", name, strings.Join(names, ", ")+allowed+near.DidYouMean(name, names))
+}
+
 // CheckFormat returns an error unless [Text] reads format.
 func CheckFormat(format string) error {
-	if format == "" || foreigns[format] != nil {
+	if format == "" || foreigns[strings.ToLower(format)] != nil {
 		return nil
 	}
 	_, err := parseRead(format)

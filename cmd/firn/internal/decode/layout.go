@@ -1,11 +1,18 @@
 package decode
 
-import "github.com/firn-id/firn"
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/near"
+)
 
 // Layout parses a layout. Unit and epoch may be given separately, as by flags and query parameters; empty ones are
 // those of the layout.
 func Layout(layout, unit, epoch string) (firn.Layout, error) {
-	l, err := firn.ParseLayout(layout)
+	l, err := ParseLayout(layout)
 	if err != nil {
 		return firn.Layout{}, err
 	}
@@ -21,4 +28,22 @@ func Layout(layout, unit, epoch string) (firn.Layout, error) {
 		}
 	}
 	return firn.NewLayout(cfg)
+}
+
+// ParseLayout is [firn.ParseLayout]. Its error also names the presets that are near, and shows a sum of too many bits.
+func ParseLayout(text string) (firn.Layout, error) {
+	l, err := firn.ParseLayout(text)
+	if err == nil {
+		return l, nil
+	}
+	head, _, _ := strings.Cut(text, ",")
+	if outside, ok := errors.AsType[*firn.RangeError](err); ok && strings.HasPrefix(outside.What, "sum of bits") && strings.Contains(head, "/") {
+		outside.Value = strings.ReplaceAll(head, "/", "+") + " = " + outside.Value
+		return l, err
+	}
+	var presets []string
+	for _, p := range firn.Presets() {
+		presets = append(presets, p.Name)
+	}
+	return l, fmt.Errorf("%w%s", err, near.DidYouMean(head, presets))
 }

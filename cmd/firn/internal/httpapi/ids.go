@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
@@ -149,14 +150,14 @@ func parseForm(format, numbers, accept string) (form, error) {
 		return form{encoding: firn.Decimal, compact: true}, nil
 	}
 	f := form{encoding: firn.Decimal, compact: true, given: format != "" || numbers != ""}
-	switch format {
+	switch strings.ToLower(format) {
 	case "", "decimal":
 	case readable:
 		f.readable = true
 	default:
-		e, err := firn.ParseEncoding(format)
+		e, err := decode.ParseEncoding(format, readable)
 		if err != nil {
-			return f, failure.BadRequest("bad_format", "%v; so is readable", err)
+			return f, failure.BadRequest("bad_format", "%v", err)
 		}
 		f.encoding, f.compact = e, false
 	}

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
+	"github.com/firn-id/firn/cmd/firn/internal/near"
 )
 
 // A Kind is a kind of ids: its settings, their check, and where its ids come from. Each is declared in a file of its
@@ -81,16 +83,33 @@ func KindOf(name string) (*Kind, error) {
 		}
 	}
 	var names []string
+	meant := ""
 	for _, k := range Kinds {
 		names = append(names, k.Name)
+		if variant := k.Variants[name]; variant != nil {
+			meant = ": did you mean kind: " + k.Name + " with " + k.written(variant) + "?"
+		}
 	}
-	return nil, firn.NewSyntaxError("kind", name, strings.Join(names, ", ")+" are allowed")
+	return nil, firn.NewSyntaxError("kind", name, strings.Join(names, ", ")+" are allowed"+cmp.Or(meant, near.DidYouMean(name, names)))
 }
 
 // Settings returns the settings of the kind. They are looked up once: the flags of a command ask for them hundreds of times.
 func (k *Kind) Settings() []Setting {
 	k.once.Do(func() { k.declared = slices.Clip(Group(k.settings...)) })
 	return k.declared
+}
+
+// written returns what a variant sets, as a file has it.
+func (k *Kind) written(variant func(*Namespace)) string {
+	var n Namespace
+	variant(&n)
+	var all []string
+	for _, s := range k.Settings() {
+		if s.IsSet(n) {
+			all = append(all, s.Key+": "+s.of(n))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // lacks is the error about a setting that the kind does not have.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"sync"
@@ -29,6 +30,15 @@ func (l *lines) find(keys []string) int {
 		}
 	}
 	return 0
+}
+
+// text returns a line of the file.
+func (l *lines) text(line int) []byte {
+	all := bytes.Split(l.source, []byte("\n"))
+	if line < 1 || line > len(all) {
+		return nil
+	}
+	return all[line-1]
 }
 
 func (l *lines) parse() {

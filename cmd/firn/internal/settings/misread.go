@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/near"
 )
 
 // withoutMisread returns what the file has at these keys, without the values that cannot be read as a setting of this
@@ -67,10 +68,20 @@ func unknownKey(part reflect.Type, of []Setting, key string, entries map[string]
 	if part == reflect.TypeFor[Namespace]() {
 		kind, _ := entries["kind"].(string)
 		if k, err := KindOf(kind); err == nil {
-			return k.lacks(key)
+			return fmt.Errorf("%w%s", k.lacks(key), likely(key, append(k.Settings(), ofNamespaces[0])))
 		}
 	}
-	return fmt.Errorf("there is no such setting: %s are allowed", strings.Join(keysOf(of), ", "))
+	return fmt.Errorf("there is no such setting: %s are allowed%s", strings.Join(keysOf(of), ", "), likely(key, of))
+}
+
+// likely ends the error about an unknown key: with the setting of which it is the flag, or the keys that are near.
+func likely(key string, of []Setting) string {
+	for _, s := range of {
+		if s.Flag == key {
+			return ": did you mean " + s.Key + "?"
+		}
+	}
+	return near.DidYouMean(key, keysOf(of))
 }
 
 // misread returns an error if a value of the file cannot be read as this type.
@@ -90,6 +101,9 @@ func misread(given any, as reflect.Type, s Setting, composite bool) error {
 		return nil
 	}
 	allowed := allowedIn(as, s)
+	if _, braces := given.(map[string]any); braces && s.Key == "template" {
+		allowed = quoteTemplate
+	}
 	if composite || as.Kind() == reflect.Struct && s.Key != "listen" || as == reflect.TypeFor[[]Token]() {
 		return errors.New(allowed) // a text in this place may be a secret
 	}

@@ -18,6 +18,7 @@ import (
 // beyondForm are mistakes that no schema finds: what several settings together must be, and texts that the library parses.
 var beyondForm = []string{
 	"listen: {resp: 7071}",
+	"namespaces: {a: {layout: twiter}}",
 	"namespaces:\n  a/b: {}",
 	"namespaces:\n  a: {clock: virtual, clock_from: 2020-01-01}",
 	"namespaces:\n  a: {clock: virtual, clock_from: soon}",

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/goccy/go-yaml"
@@ -154,12 +155,19 @@ func (c *Config) unreadable(err error) error {
 	if !errors.As(err, &in) {
 		return fmt.Errorf("configuration %s: %w", c.path, err)
 	}
-	place := ""
+	place, line := "", 0
 	if t := in.GetToken(); t != nil && t.Position != nil {
+		line = t.Position.Line
 		place = fmt.Sprintf("line %d, column %d: ", t.Position.Line, t.Position.Column)
 	}
 	help := ""
-	if syntax := new(yaml.SyntaxError); errors.As(err, &syntax) {
+	switch syntax := new(yaml.SyntaxError); {
+	case !errors.As(err, &syntax):
+	case strings.Contains(in.GetMessage(), "already defined"):
+		help = "; write each name once"
+	case bareTemplate().Match(c.lines.text(line)):
+		help = "; " + quoteTemplate
+	default:
 		help = "; indent by spaces, not tabs, and lines of one block by the same number"
 	}
 	return fmt.Errorf("configuration %s: %sinvalid YAML: %s%s", c.path, place, quoted().ReplaceAllString(in.GetMessage(), "…"), help)
@@ -167,6 +175,12 @@ func (c *Config) unreadable(err error) error {
 
 // quoted matches what %q writes. It is compiled on first use.
 var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`) })
+
+// bareTemplate matches a line with a template that has braces and no quotes. It is compiled on first use.
+var bareTemplate = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\btemplate:\s*[^"'\s][^"']*\{|\btemplate:\s*\{`) })
+
+// quoteTemplate says how a template is written: YAML reads its braces as entries.
+const quoteTemplate = `put the template in quotes, as in template: "ORD{yyyyMMdd}-{n:6}"`
 
 // errYAML reports a text at which the YAML library panicked.
 var errYAML = errors.New("this cannot be read as YAML")

@@ -81,6 +81,16 @@ var wrongFiles = map[string][]string{
 	"namespaces: [":                                                        {"line 1, column 13: invalid YAML: "},
 	"namespaces:\n\ta: {}":                                                 {"line 2, column 1: invalid YAML: ", "indent by spaces, not tabs"},
 	"namespaces: [orders]":                                                 {"line 1: namespaces: write entries, as in {orders: {kind: segment}}"},
+	"namespaces: {a: {knd: segment}}":                                      {"namespaces.a.knd", ": did you mean kind?"},
+	"namespace: {a: {kind: segment}}":                                      {"line 1: namespace: ", ": did you mean namespaces?"},
+	"namespaces: {a: {kind: segmnt}}":                                      {": did you mean segment?"},
+	"namespaces: {a: {kind: uuid4}}":                                       {": did you mean kind: uuid with version: 4?"},
+	"namespaces: {a: {kind: segment, first: 5}}":                           {"namespaces.a.first", ": did you mean from?"},
+	"namespaces: {a: {layout: twiter}}":                                    {"namespaces.a.layout", ": did you mean twitter?"},
+	"namespaces: {a: {kind: number, template: ORD{yyyy}-{n:6}}}":           {"line 1", `put the template in quotes, as in template: "ORD{yyyyMMdd}-{n:6}"`},
+	"namespaces: {a: {kind: number, template: {n:6}}}":                     {"line 1", "put the template in quotes"},
+	"namespaces:\n  a:\n    template: {yyyy}-{n:6}":                        {"line 3", "put the template in quotes"},
+	"namespaces:\n  a: {}\n  a: {}":                                        {"line 3", "write each name once"},
 	"listen: 0.0.0.0:7070":                                                 {`line 1: listen: "0.0.0.0:7070" is not a valid listen: write its settings: {http, resp, grpc}`},
 	"namespaces:\n  a: {layout: x, clock: y, worker: -1}":                  {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
 }
@@ -102,6 +112,13 @@ func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 	}
 	if _, err := settings.Read(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestANameThatIsThereTwiceHasNothingToDoWithTabs(t *testing.T) {
+	_, err := settings.Parse("firn.yaml", []byte("namespaces:\n  a: {}\n  a: {}"))
+	if err == nil || strings.Contains(err.Error(), "tabs") {
+		t.Errorf("got %v, which must not speak of tabs", err)
 	}
 }
 

@@ -112,7 +112,7 @@ func (n Namespace) clockFrom(l firn.Layout) (time.Time, error) {
 // layout returns the layout; the default one after a mistake.
 func (n Namespace) layout(found Mistakes) firn.Layout {
 	n = n.filled()
-	named, err := firn.ParseLayout(n.Layout)
+	named, err := decode.ParseLayout(n.Layout)
 	if found["layout"] = err; err != nil {
 		named = firn.DefaultLayout()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/firn-id/firn/cmd/firn/internal/near"
 	"github.com/firn-id/firn/etcdstore"
 	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
@@ -137,7 +138,8 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 	case !known && isHost(text):
 		return nil, urlErrorf("store %q has no scheme: %s are supported, as in %s://%[1]s", Redact(text), supported(), schemeOf(rest))
 	case !known:
-		return nil, urlErrorf("store %q: unknown scheme: %s are supported", Redact(text), supported())
+		begins := text[:len(text)-len(strings.TrimPrefix(rest, "//"))] // the scheme, its colon and the slashes
+		return nil, urlErrorf("store %q: unknown scheme: %s are supported%s", Redact(text), supported(), near.DidYouMean(begins, Beginnings()))
 	case k.form != "//":
 		return k.open(ctx, rest)
 	case !strings.HasPrefix(rest, "//"):

@@ -1,0 +1,51 @@
+// Package near finds the known names that a misspelt name is near to.
+package near
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// most is how many letters may differ.
+const most = 2
+
+// DidYouMean ends an error about a name that does not exist: with the names that are near to it, or empty.
+func DidYouMean(name string, names []string) string {
+	lower := strings.ToLower(name)
+	found := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		n = strings.ToLower(n)
+		return !strings.HasPrefix(n, lower) && !(Distance(lower, n) <= min(most, utf8.RuneCountInString(name)-1))
+	})
+	if name == "" || len(found) == 0 {
+		return ""
+	}
+	last := len(found) - 1
+	text := found[last]
+	if last > 0 {
+		text = strings.Join(found[:last], ", ") + " or " + text
+	}
+	return ": did you mean " + text + "?"
+}
+
+// Distance returns how many characters must be added, removed or replaced to make b of a (Levenshtein's distance).
+func Distance(a, b string) int {
+	to := []rune(b)
+	row := make([]int, len(to)+1) // the distances of the beginning of a from each beginning of b
+	for j := range row {
+		row[j] = j
+	}
+	for i, r := range []rune(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j, s := range to {
+			replaced := diagonal
+			if r != s {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(to)]
+}
