@@ -43,8 +43,8 @@ func newDoctor() *cobra.Command {
 clock and this machine's, whether its settings keep acknowledged writes, whether a write
 succeeds, and how full the pools are. With --config it also reads the keys and
 certificates that it names, does what a server does up to its first write: it joins the
-pools, takes an id of each counter and listens on the addresses, and reports whatever a
-server warns of at its start. Each problem comes with advice.
+pools, reads each counter (it says where it goes on, and takes no id of it) and listens on
+the addresses, and reports whatever a server warns of at its start. Each problem comes with advice.
 It writes the key firn/doctor, which nothing reads, and creates a missing table in a
 database. It changes nothing else.
 

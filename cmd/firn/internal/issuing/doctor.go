@@ -207,9 +207,10 @@ func workersLeft(p Pool) store.Finding {
 	}
 	switch left := p.Workers - live; {
 	case left == 0:
-		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use a layout with more workers, or shorter windows"
+		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use another pool, of a layout with more workers, or shorter windows. "+
+			"If a holder has certainly ended, firn workers release N --holder-is-gone frees its worker after 10 s"
 	case left < (p.Workers+9)/10: // fewer than a tenth
-		f.Verdict, f.Advice = store.Doubtful, "fewer than a tenth are left: use a layout with more workers, or shorter windows"
+		f.Verdict, f.Advice = store.Doubtful, "fewer than a tenth are left: use another pool, of a layout with more workers, or shorter windows"
 	}
 	return f
 }

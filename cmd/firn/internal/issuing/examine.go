@@ -2,17 +2,21 @@ package issuing
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // joinTimeout is how long a pool is joined when it is examined. Longer means that a server waits there.
@@ -27,7 +31,7 @@ func Examine(ctx context.Context, s store.Store, cfg settings.Config) (found []s
 		return []store.Finding{Fails("veil", err)}
 	}
 	log := slog.New(slog.DiscardHandler)
-	service := &Service{store: untouched{s}, log: log, joining: make(chan struct{}, poolsAtOnce)}
+	service := &Service{store: &untouched{Store: s}, log: log, joining: make(chan struct{}, poolsAtOnce)}
 	b := builder{service: service, old: &snapshot{}, made: &snapshot{pools: map[string]*pool{}}, ciphers: ciphers}
 	if err := b.joinPools(ctx, cfg.Namespaces); err != nil { // their settings were checked before
 		return []store.Finding{Fails("pool", err)}
@@ -95,7 +99,7 @@ func (b *builder) examineCounter(ctx context.Context, name string, set settings.
 		err = errors.Join(err, made.close(ctx))
 	}
 	if err == nil || errors.Is(err, errUntouched) {
-		return nil, nil
+		return b.counterStands(ctx, name, set, made), nil
 	}
 	f := store.Finding{Subject: "namespace", Verdict: store.Bad, Says: fmt.Sprintf("no ids of %s can be made: %v", name, err)}
 	if failure.Of(err).Code == failure.Mismatch {
@@ -104,12 +108,58 @@ func (b *builder) examineCounter(ctx context.Context, name string, set settings.
 	return []store.Finding{f}, err
 }
 
+// counterStands says at which number a counter begins or goes on: in another store it begins again.
+func (b *builder) counterStands(ctx context.Context, name string, set settings.Namespace, made base) []store.Finding {
+	s, ok := b.service.store.(*untouched)
+	if !ok {
+		return nil
+	}
+	f := store.Finding{Subject: "namespace"}
+	switch made.(type) {
+	case *sequences:
+		f.Says = name + " goes on at " + s.next(name)
+	case *segments:
+		counter, err := segment.ReadCounter(ctx, s, name)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return []store.Finding{Fails(f.Subject, err)}
+		}
+		f.Says = fmt.Sprintf("%s goes on at %d", name, max(counter.Next, uint64(set.SegmentConfig().Start)))
+	default:
+		f.Says = name + " goes on where it was"
+	}
+	if s.isNew(name) {
+		f.Says = name + " is new in this store: it begins at its first number"
+	}
+	return []store.Finding{f}
+}
+
 // errUntouched ends what is examined where it would write.
 var errUntouched = fmt.Errorf("%w: it is only examined", store.ErrRefused)
 
 // untouched is a store that refuses each write.
-type untouched struct{ store.Store }
+type untouched struct {
+	store.Store
+	refused sync.Map // the writes, by key: what each would have replaced, with the new value
+}
 
-func (untouched) CompareAndSwap(context.Context, string, store.Revision, []byte) (store.Entry, error) {
+// CompareAndSwap implements [store.Store].
+func (u *untouched) CompareAndSwap(_ context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	u.refused.Store(key, store.Entry{Value: value, Revision: old})
 	return store.Entry{}, errUntouched
+}
+
+// isNew reports whether the refused write would have made the counter of a name.
+func (u *untouched) isNew(name string) bool {
+	write, refused := u.refused.Load(register.CounterKey(name))
+	return refused && write.(store.Entry).Revision == 0 //nolint:forcetypeassert // see CompareAndSwap
+}
+
+// next returns the id that the refused write of a sequence would have taken.
+func (u *untouched) next(name string) string {
+	write, refused := u.refused.Load(register.CounterKey(name))
+	var r struct{ Last string }
+	if !refused || json.Unmarshal(write.(store.Entry).Value, &r) != nil || r.Last == "" { //nolint:forcetypeassert // see CompareAndSwap
+		return "the number after its last one"
+	}
+	return r.Last
 }
