@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,8 +58,8 @@ func (r report) print(out io.Writer, asJSON bool) error {
 		return json.NewEncoder(out).Encode(r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s ids in %.2f s from %s: %s a second, %.1f ns each\n",
-		thousands(r.IDs), r.Seconds, r.Target, thousands(int64(r.PerSecond)), r.Nanos)
+	fmt.Fprintf(&b, "%s ids in %.2f s from %s: %s a second, %s each\n",
+		thousands(r.IDs), r.Seconds, r.Target, thousands(int64(r.PerSecond)), eachTook(r.Nanos))
 	each := ""
 	if r.Processes > 1 {
 		each = "each of "
@@ -89,6 +90,19 @@ func (r report) print(out io.Writer, asJSON bool) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// eachTook writes nanoseconds as 0.4 ns, 885 µs or 1.21 ms.
+func eachTook(ns float64) string {
+	unit := 0
+	for ; ns >= 999.5 && unit < 3; unit++ { // 999.5 is rounded to 1000
+		ns /= 1000
+	}
+	text := strconv.FormatFloat(ns, 'g', 3, 64)
+	if ns >= 1000 {
+		text = strconv.FormatFloat(ns, 'f', 0, 64)
+	}
+	return text + " " + [...]string{"ns", "µs", "ms", "s"}[unit]
 }
 
 // barWidth is how wide a bar of all calls would be.

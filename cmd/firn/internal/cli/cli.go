@@ -52,8 +52,11 @@ const sameSignal = time.Second
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// A write to a closed pipe must return an error instead of killing the process, so that leases are released.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	defer context.AfterFunc(signals, func() { cancel(interruption{context.Cause(signals)}) })()
 	// A second signal ends the process at once, unless it was sent together with the first: some programs signal a process
 	// group and also each of its processes.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })()
@@ -99,6 +102,19 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitError
 	}
 }
+
+// An interruption is the cause that a signal ended a command. It wraps that of [signal.NotifyContext], whose text reads
+// like one about an error.
+type interruption struct{ error }
+
+func (i interruption) Error() string {
+	if strings.HasPrefix(i.error.Error(), syscall.SIGTERM.String()) {
+		return "interrupted by SIGTERM"
+	}
+	return "interrupted"
+}
+
+func (i interruption) Unwrap() error { return i.error }
 
 // An output remembers that a write failed, for those who do not look: cobra prints help so.
 type output struct {
