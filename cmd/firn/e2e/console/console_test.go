@@ -209,8 +209,12 @@ func TestATokenIsAskedForAndARefusedOneIsShown(t *testing.T) {
 		t.Error("a caller without a token sees a namespace")
 	}
 	b.waits(`document.querySelector('.token input') !== null`)
+	if eval[bool](b, `document.querySelector('.problem, .lamp.bad') !== null`) {
+		t.Errorf("before a token was entered, the page shows a problem:\n%s", b.text())
+	}
 	enter("wrong")
 	b.shows("The server refused the token")
+	b.waits(`document.querySelector('.token .problem') !== null`)
 	enter("☃") // no header can have it
 	b.shows("The server refused the token")
 	enter(shop)

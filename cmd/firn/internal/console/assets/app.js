@@ -113,6 +113,7 @@ class App extends Component {
 }
 
 function Status({ live }) {
+  if (live.status === 'refused') return null // of the server's readiness nothing is known
   if (live.status !== 'live') return html`<span class="lamp ${live.status === 'connecting' ? '' : 'bad'}" role="status">${t(live.status === 'connecting' ? 'connecting' : 'notReady')}</span>`
   const { view } = live
   const off = (view.here - Date.parse(view.at)) / 1000
@@ -130,7 +131,7 @@ function Token({ live, use }) {
     use(text)
   }
   return html`<section class="card token"><h2>${t(!refused ? 'tokenMore' : hasToken() ? 'tokenRefused' : 'tokenNeeded')}</h2>
-    ${refused && html`<${Problem}>${live.failure.message}<//>`}
+    ${refused && hasToken() && html`<${Problem}>${live.failure.message}<//>`}
     <form class="form" onSubmit=${submit}><label class="grow">${t('token')} <input type="password" autocomplete="off" required placeholder=${t('tokenPlaceholder')}
       value=${text} onInput=${(e) => setText(e.target.value)} /></label><button class="main">${t('tokenUse')}</button>
       ${hasToken() && html`<button type="button" onClick=${() => use('')}>${t('tokenForget')}</button>`}</form>
