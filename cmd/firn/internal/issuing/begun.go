@@ -18,7 +18,7 @@ type begins struct {
 func (b begins) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
 	written, err := b.Store.CompareAndSwap(ctx, key, old, value)
 	if err == nil && old == 0 {
-		b.log.Info("the counter is new in this store, and begins at its first number")
+		b.log.Info("the counter is new in this store: unless it is raised, it begins at its first number")
 	}
 	return written, err
 }
