@@ -18,6 +18,10 @@ const (
 	isReplica = "it is a replica: name the primary, or Sentinels and ?master=NAME"
 	// astray is the hint where the servers of a cluster send each other's clients away.
 	astray = "the servers of the cluster do not agree on which of them has the key, or name addresses that lead elsewhere from here: see redis-cli --cluster check, and cluster-announce-ip"
+	// databases is the hint where a server does not have the database. If it had it before a restart, it applied the
+	// writes of its append-only file to database 0.
+	databases = "end the URL with a number below the server's setting databases, such as redis://HOST:6379/0. If that setting was lowered, " +
+		"restart the server with the former value instead, before it rewrites its append-only file"
 	// merged refuses both members, of a key or of the record of the replicas: nothing shows which is the
 	// later, and the older one would bring back a superseded state.
 	merged = "the key has two members, as when a copy was merged into the set: remove the older one"
@@ -46,7 +50,7 @@ var replies = []struct {
 	{"OOM", store.ErrRefused, "its memory is full: raise maxmemory"},
 	{"MISCONF", store.ErrRefused, "it cannot write to its disk: see its log"},
 	{"NOREPLICAS", store.ErrRefused, "it has fewer replicas than min-replicas-to-write"},
-	{"DB index|invalid DB index", store.ErrRefused, "end the URL with the number of a database, such as redis://HOST:6379/0"},
+	{"DB index|invalid DB index", store.ErrRefused, databases},
 	{"SELECT is not allowed in cluster mode", store.ErrRefused, "a cluster has database 0 only"},
 	{"unknown command|Unknown Redis command", store.ErrRefused, unknown},
 	{"Write commands not allowed after non deterministic", store.ErrRefused, "set lua-replicate-commands yes"},

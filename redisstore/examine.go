@@ -61,8 +61,11 @@ func persists(info, set map[string]string, hidden error) store.Finding {
 	}
 	return backend.Judge("persistence").
 		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers acquired since the last snapshot", set["save"]),
-			// A restart with that setting would lose everything: it loads no snapshot if that file is missing.
-			"CONFIG SET appendonly yes, appendfsync always while it runs, and CONFIG REWRITE once INFO says aof_rewrite_in_progress:0; a restart with a changed file would begin empty. Or use a strict pool").
+			// A restart with that setting would lose everything: it loads no snapshot if that file is missing. And
+			// CONFIG SET replaces the file of a server that had the setting before, and lost it by a restart.
+			"if it had appendonly yes before it started, stop it, and start it with that: it reads its file again. "+
+				"Otherwise CONFIG SET appendonly yes, appendfsync always while it runs, since a restart with a changed file would begin empty; "+
+				"once INFO says aof_rewrite_in_progress:0, give its next start both: after CONFIG REWRITE, its command line and an include further down in its file still override them. Or use a strict pool").
 		// INFO shows a rewrite next to a complete file in the same way.
 		When(rewrites, store.Doubtful, "appendonly yes, and its file is being rewritten, or the rewrite failed: until the first rewrite since it was turned on, or since the server was a replica, a crash falls back to an older file or to no data",
 			"wait until INFO says aof_rewrite_in_progress:0, or see its log").
