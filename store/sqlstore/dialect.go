@@ -25,6 +25,8 @@ type Dialect struct {
 	exists func(ctx context.Context, conn *sql.Conn) error
 	// meant returns [store.ErrRefused] if a new table may be a second store that was not asked for. Nil: it never is.
 	meant func(ctx context.Context, s *Store, conn *sql.Conn) error
+	// read returns the statement of a read for the kind of server that was seen last. Nil: they are all the same.
+	read func(s *Store, statement string) string
 	// swap makes a write, and returns the life of the database that confirmed it. Its error
 	// is [store.ErrConflict] if no row was changed.
 	swap func(ctx context.Context, s *Store, conn *sql.Conn, statement string, args []any) (life string, err error)

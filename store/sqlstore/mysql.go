@@ -32,6 +32,7 @@ var mysqlDialect = Dialect{
 		err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&name) }, "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`')")
 		return name.String, err
 	},
+	read:    readMySQL,
 	swap:    swapMySQL,
 	cluster: mysqlCluster,
 	vet: func(ctx context.Context, s *Store, conn *sql.Conn) (int64, string, error) {

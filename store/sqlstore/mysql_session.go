@@ -44,6 +44,8 @@ const (
 	// writes; and others run statements under their own settings. Only builds with Galera know them.
 	mysqlGalera    = `galera `
 	mysqlReplicate = ` AND @@wsrep_on AND @@global.wsrep_on /*M! AND 'STATEMENT' NOT IN (@@binlog_format, @@wsrep_forced_binlog_format) */ /*M!100402 AND (@firn_given := WSREP_LAST_WRITTEN_GTID()) IS NOT NULL */`
+	// A member without quorum would answer with what was true before.
+	mysqlClean = ` AND NOT @@wsrep_dirty_reads`
 	// The second column lists the members whose data belongs to the life that the third one names.
 	mysqlCluster = `SELECT /*M!100402 WSREP_LAST_WRITTEN_GTID() = @firn_given OR */ FALSE, v, COALESCE(rev, 0)
 		FROM (SELECT 1) AS one LEFT JOIN ` + Table + ` ON k = '` + membersKey + `'`
@@ -66,6 +68,8 @@ const (
 	FROM (SELECT CASE WHEN @@autocommit = 0 THEN 'autocommit' WHEN ` + mysqlIsolation + ` = 'READ-UNCOMMITTED' THEN 'isolation'
 			WHEN @@character_set_client <> @@character_set_connection THEN 'charset'
 			/*M! WHEN @@in_transaction THEN 'transaction'
+			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'ON' = (
+				SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_dirty_reads') THEN 'dirty'
 			WHEN CHAR_LENGTH(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END)) > 0 AND 'OFF' IN (
 				(SELECT variable_value FROM information_schema.session_variables WHERE variable_name = 'wsrep_on'),
 				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_on')) THEN 'cluster'
@@ -92,6 +96,7 @@ var mysqlUnfit = map[string]string{
 	"charset":     "character_set_connection is another than character_set_client, so that keys and values would be converted: set charset=utf8mb4 for the driver",
 	"transaction": "a transaction was left open on it, so that no write would be committed: end it, or give the store connections of its own",
 	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
+	"dirty":       "wsrep_dirty_reads is on, so that a member without quorum would show what was true before: turn it off",
 	"foreign":     "skip_replication is on, or server_id is not the server's own, so that a replica leaves out its writes: set neither",
 	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
 	"format":      "binlog_format or wsrep_forced_binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
@@ -110,6 +115,14 @@ type mysqlSession struct {
 	since  int64     // the second of the server's uptime in which it began to count; -1: the present one; always 0 in builds without that count
 	silent bool      // its latest write is not in the log; MySQL does not show this
 	reads  bool      // its server is read-only and refuses our writes
+}
+
+// readMySQL has a read find nothing on an unfit session of a Galera cluster.
+func readMySQL(s *Store, statement string) string {
+	if seen := s.mysql.Load(); seen != nil && strings.HasPrefix(seen.life, mysqlGalera) {
+		return strings.Replace(statement, mysqlWritable, mysqlWritable+mysqlClean, 1)
+	}
+	return statement
 }
 
 // vetMySQL checks a session, and admits writes if it is fit.

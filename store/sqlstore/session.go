@@ -90,7 +90,11 @@ func each(ctx context.Context, conn *sql.Conn, scan func(*sql.Rows) error, state
 // truncates a revision that its column cannot hold, always to the same one; and a key can appear twice in
 // a table without its primary key, or with a table that inherits from it.
 func (s *Store) registers(ctx context.Context, conn *sql.Conn, statement string, args ...any) (list []store.Entry, err error) {
-	rows, err := conn.QueryContext(ctx, statement, args...)
+	asked := statement
+	if s.dialect.read != nil {
+		asked = s.dialect.read(s, statement)
+	}
+	rows, err := conn.QueryContext(ctx, asked, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -416,6 +416,34 @@ func TestAWriteThatGaleraDoesNotReplicateIsUnconfirmed(t *testing.T) {
 	put(t, e.mustOpen(t, e.source("root", e.fresh(t, "other"), "")), "k", 0, "v")
 }
 
+// A member without quorum would answer reads with what was true before.
+func TestASessionOfGaleraWithDirtyReadsIsRefused(t *testing.T) {
+	t.Parallel()
+	e := galera(t)
+	name := e.fresh(t, "shop")
+	db := e.connect(t, e.source("root", name, ""))
+	db.SetMaxOpenConns(1)
+	s, err := sqlstore.Open(context.Background(), db, sqlstore.MySQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "k", 0, "v")
+	_, err = e.open(e.source("root", name, "wsrep_dirty_reads=1"))
+	expect(t, "opened with dirty reads", err, store.ErrRefused, "wsrep_dirty_reads")
+	for what, read := range map[string]func() error{
+		"read":   func() error { _, err := s.Get(context.Background(), "k"); return err },
+		"listed": func() error { _, err := s.List(context.Background(), ""); return err },
+	} {
+		if _, err := db.Exec("SET SESSION wsrep_dirty_reads = 1"); err != nil { // the store closes such a session
+			t.Fatal(err)
+		}
+		expect(t, what+" by a session that has them by now", read(), store.ErrRefused, "wsrep_dirty_reads")
+		if err := read(); err != nil {
+			t.Errorf("%s by the next session: %v", what, err)
+		}
+	}
+}
+
 // The members of a Galera cluster share one life, which differs from that of a single server.
 func TestAGaleraClusterHasOneLife(t *testing.T) {
 	t.Parallel()
