@@ -14,6 +14,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -36,6 +38,8 @@ type Dialer struct {
 	Check  func() Check // makes the check of a connection, above TLS; nil: only the bytes of answers are bounded
 	Report *Report      // nil: none
 
+	unserved sync.Map // by HOST:PORT of a name: the address whose latest connection ended unserved
+
 	// Nil: those of package net.
 	Lookup  func(ctx context.Context, host string) ([]string, error)
 	Connect func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -47,6 +51,9 @@ var alive = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 
 // Dial looks up a HOST:PORT and returns the first connection to one of its addresses. It begins with the next
 // address when one has failed, or has not answered for a quarter of a second. Without a host it is this machine.
 // On the network unix the address is a path.
+//
+// If the latest connection to an address ended before the server answered, or with [Unserved], the next Dial begins
+// with the address after it: a server that hangs still accepts connections.
 //
 // The connection ends with an [ErrMalformed] when an answer is longer than [MaxAnswer], or the check refuses it.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -64,8 +71,16 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
+	if last, ok := d.unserved.Load(addr); ok {
+		i := slices.Index(addrs, last.(string)) + 1 // 0: the name has lost that address
+		addrs = slices.Concat(addrs[i:], addrs[:i])
+	}
 	return first(ctx, addrs, func(ctx context.Context, to string) (net.Conn, error) {
-		return d.one(ctx, network, net.JoinHostPort(to, port), host)
+		c, err := d.one(ctx, network, net.JoinHostPort(to, port), host)
+		if g, ok := c.(ender); ok {
+			g.atUnserved(func() { d.unserved.Store(addr, to) })
+		}
+		return c, err
 	})
 }
 

@@ -1,6 +1,7 @@
 package dial_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -176,5 +177,42 @@ func TestAnUnansweredConnectionIsClosed(t *testing.T) {
 			_ = c.Close() // it may be closed
 			_ = theirs.Close()
 		})
+	}
+}
+
+// A server that hangs accepts connections; one without a quorum answers, but not what matters.
+func TestADialBeginsAfterTheAddressThatDidNotServe(t *testing.T) {
+	t.Parallel()
+	var dialed string
+	d := &dial.Dialer{Lookup: anyOf("a", "b", "c"), Connect: func(_ context.Context, _, addr string) (net.Conn, error) {
+		dialed = addr
+		ours, theirs := net.Pipe()
+		go func() { _, _ = theirs.Write([]byte("!")) }() // until the other side is closed
+		return ours, nil
+	}}
+	for i, step := range []struct {
+		name, to string
+		answered bool
+		end      func(net.Conn) error
+	}{
+		{"name:1", "a:1", false, net.Conn.Close},
+		{"name:1", "b:1", true, net.Conn.Close},
+		{"another:1", "a:1", true, net.Conn.Close},
+		{"name:1", "b:1", false, net.Conn.Close},
+		{"name:1", "c:1", true, dial.Unserved},
+		{"name:1", "a:1", true, dial.Unserved},
+		{"name:1", "b:1", true, net.Conn.Close},
+	} {
+		c, err := d.Dial(t.Context(), "tcp", step.name)
+		if err == nil && step.answered {
+			_, err = c.Read(make([]byte, 1))
+		}
+		if err := cmp.Or(err, step.end(c)); err != nil || dialed != step.to {
+			t.Errorf("dial %d of %s led to %s, not %s: %v", i, step.name, dialed, step.to, err)
+		}
+	}
+	d.Lookup = anyOf("d", "b")
+	if c, err := d.Dial(t.Context(), "tcp", "name:1"); err != nil || dialed != "d:1" || c.Close() != nil {
+		t.Errorf("a name that has lost the address led to %s: %v", dialed, err)
 	}
 }

@@ -151,6 +151,36 @@ type guarded struct {
 	net.Conn
 	guard  Guard
 	report *Report
+
+	answered atomic.Bool
+	unserved func() // nil: none
+}
+
+// An ender is any connection of a [Dialer].
+type ender interface {
+	atUnserved(do func())
+	endUnserved() error
+}
+
+// Unserved closes a connection of a [Dialer] whose server answers, but not what it was asked. If its name has several
+// addresses, the next dial begins with another one.
+func Unserved(c net.Conn) error { return c.(ender).endUnserved() }
+
+func (c *guarded) atUnserved(do func()) { c.unserved = do }
+
+func (c *guarded) endUnserved() error {
+	if c.unserved != nil {
+		c.unserved()
+	}
+	return c.Conn.Close()
+}
+
+// Close implements [net.Conn].
+func (c *guarded) Close() error {
+	if c.answered.Load() {
+		return c.Conn.Close()
+	}
+	return c.endUnserved()
 }
 
 type rawGuarded struct {
@@ -169,6 +199,9 @@ func (c *guarded) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	refused := c.guard.Received(b[:n])
 	if refused == nil {
+		if n > 0 {
+			c.answered.Store(true)
+		}
 		return n, err
 	}
 	_ = c.Close() // what else comes is no answer either
