@@ -3,7 +3,6 @@ package etcdstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/store"
@@ -20,9 +20,9 @@ import (
 
 // calling configures how a client of n members, which take turns, makes each call. It fails instead of
 // waiting for a connection, and bounds its answer. A member without a leader says so at once, instead of after 7 s. A call that a
-// member did not begin, a write too, goes to the next. Nothing else is repeated: the client would also repeat
-// what a server or proxy gave up, and a write that was applied would then look like a conflict.
-func calling(members int) grpc.UnaryClientInterceptor {
+// member did not begin, a write too, goes to the next, or to the next connection of the only one. Nothing else is repeated: the
+// client would also repeat what a server or proxy gave up, and a write that was applied would then look like a conflict.
+func calling(n int, named *members) grpc.UnaryClientInterceptor {
 	codec := newBounded()
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		outgoing := ctx
@@ -33,9 +33,16 @@ func calling(members int) grpc.UnaryClientInterceptor {
 		if r, ok := request.(*pb.RangeRequest); !ok || string(r.GetRangeEnd()) == after(string(r.GetKey())) { // it lists nothing
 			options = append(options, grpc.MaxCallRecvMsgSize(maxOther))
 		}
-		err := invoke(outgoing, method, request, answer, cc, options...)
-		for try := 0; try < members && turnedAway(err); try++ {
-			err = invoke(outgoing, method, request, answer, cc, options...)
+		call := func() error {
+			var at peer.Peer
+			begun := time.Now()
+			err := invoke(outgoing, method, request, answer, cc, append(options, grpc.Peer(&at))...)
+			named.ended(at, begun, err)
+			return err
+		}
+		err := call()
+		for try := 0; try < n && turnedAway(err); try++ {
+			err = call()
 		}
 		if code := status.Code(err); (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() == nil {
 			return status.Error(codes.Unavailable, err.Error())
@@ -46,9 +53,13 @@ func calling(members int) grpc.UnaryClientInterceptor {
 
 // turnedAway reports whether a member refused a call before it began to execute it.
 func turnedAway(err error) bool {
-	before := []error{rpctypes.ErrGRPCNoLeader, rpctypes.ErrGRPCNotSupportedForLearner}
-	return err != nil && slices.ContainsFunc(before, func(e error) bool { return rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(e) })
+	return noLeader(err) || is(err, rpctypes.ErrGRPCNotSupportedForLearner)
 }
+
+func noLeader(err error) bool { return is(err, rpctypes.ErrGRPCNoLeader) }
+
+// is compares by the text: client and server use different types.
+func is(err, of error) bool { return err != nil && rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(of) }
 
 // askTimeout bounds how long members may take to name their cluster.
 const askTimeout = time.Second

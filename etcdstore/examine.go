@@ -15,6 +15,7 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/dial"
 )
 
 // probes is how many connections are asked for their cluster: a name may lead to several clusters.
@@ -82,7 +83,7 @@ const (
 // Diagnose is Examine for a URL that [Open] cannot open, as when the cluster has no quorum to log in. It asks the
 // servers without a user, which needs neither.
 func Diagnose(ctx context.Context, text string) ([]store.Finding, error) {
-	cfg, prefix, err := parseURL(text)
+	cfg, prefix, err := parseURL(text, new(dial.Dialer))
 	if err != nil {
 		return nil, fmt.Errorf("etcdstore: %w: %w", store.ErrRefused, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/dial"
 )
 
 // FuzzValue reads arbitrary values under the prefix.
@@ -36,7 +37,7 @@ func FuzzURL(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if cfg, _, err := parseURL(text); err == nil && len(cfg.Endpoints) == 0 {
+		if cfg, _, err := parseURL(text, new(dial.Dialer)); err == nil && len(cfg.Endpoints) == 0 {
 			t.Fatalf("%q was accepted, with no host", text)
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -29,7 +28,11 @@ import (
 //	tls_cert=FILE          a certificate to show, with its tls_key=FILE
 //	tls_server_name=NAME   the name in the servers' certificates, if not the hosts'
 func Open(ctx context.Context, text string) (*Store, error) {
-	cfg, prefix, err := parseURL(text)
+	return openBy(ctx, text, new(dial.Dialer))
+}
+
+func openBy(ctx context.Context, text string, dialer *dial.Dialer) (*Store, error) {
+	cfg, prefix, err := parseURL(text, dialer)
 	if err != nil {
 		return nil, fmt.Errorf("etcdstore: %w: %w", store.ErrRefused, err)
 	}
@@ -60,7 +63,7 @@ const (
 // than newcomers wait for a holder when the store is back and has forgotten it.
 var reconnect = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
 
-func parseURL(text string) (clientv3.Config, string, error) {
+func parseURL(text string, dialer *dial.Dialer) (clientv3.Config, string, error) {
 	u := hosturl.Parse(text, defaultPort, "etcd")
 	cfg := clientv3.Config{
 		Username: u.User, Password: u.Password,
@@ -68,24 +71,18 @@ func parseURL(text string) (clientv3.Config, string, error) {
 		MaxCallRecvMsgSize: dial.MaxAnswer,
 		Logger:             zap.NewNop(), // errors are returned
 	}
-	connect := &dial.Dialer{TLS: u.TLS(u.Bool("tls"), "tls=true")}
-	if connect.TLS != nil {
-		connect.TLS.NextProtos = []string{"h2"}
+	if dialer.TLS = u.TLS(u.Bool("tls"), "tls=true"); dialer.TLS != nil {
+		dialer.TLS.NextProtos = []string{"h2"}
 	}
+	named := newMembers(dialer)
 	// Otherwise a call would wait for a connection until its context ends, and not report why it fails.
 	// A write is repeated only if it was not sent.
 	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
 	cfg.DialOptions = []grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(calling(len(u.Hosts))),
+		grpc.WithChainUnaryInterceptor(calling(len(u.Hosts), named)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: dial.Timeout}),
 		// It speaks TLS too, as it tries several addresses. So the client is told of none.
-		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			c, err := connect.Dial(ctx, "tcp", addr)
-			if err != nil {
-				return nil, err
-			}
-			return dial.Impatient(c, answerTimeout, false), nil
-		}),
+		grpc.WithContextDialer(named.dial),
 	}
 	for _, host := range u.Hosts {
 		cfg.Endpoints = append(cfg.Endpoints, "http://"+host)

@@ -44,6 +44,42 @@ func TestANameWithALostAddressIsReachedByAnother(t *testing.T) {
 	confirmed(t, s, "through the second address")
 }
 
+// The kernel accepts connections for a program that has stopped.
+func TestANameWhoseFirstAddressHangsIsReachedByAnother(t *testing.T) {
+	t.Parallel()
+	hangs, err := net.Listen("tcp", "127.0.0.2:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	server := servers.Redis(t)
+	var stopped atomic.Bool
+	s, err := redisstore.OpenThrough(t.Context(), "redis://redis.test", anyOf("first", "second"), func(ctx context.Context, network, addr string) (net.Conn, error) {
+		to := server.Addr()
+		if addr == "first:6379" && stopped.Load() {
+			to = hangs.Addr().String()
+		}
+		return new(net.Dialer).DialContext(ctx, network, to)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	stopped.Store(true)
+	server.Kill()
+	server.Restart()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // newcomers wait for 12
+	defer cancel()
+	for err = errors.New("none yet"); err != nil && ctx.Err() == nil; {
+		look, end := context.WithTimeout(ctx, 2*time.Second)
+		_, err = s.Now(look)
+		end()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // A silent name server takes longer than a look of a holder.
 func TestALookupOutlivesTheCallThatBeganIt(t *testing.T) {
 	t.Parallel()

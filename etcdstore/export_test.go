@@ -1,0 +1,4 @@
+package etcdstore
+
+// OpenBy is Open with another dialer.
+var OpenBy = openBy

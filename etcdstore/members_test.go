@@ -1,0 +1,238 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/firn-id/firn/etcdstore"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/dial"
+	"github.com/firn-id/firn/store/storetest/servers"
+)
+
+// look is more than how long a holder's look waits, as a busy machine sends late.
+const look = 3 * time.Second
+
+// get reads a register that does not exist.
+func get(t *testing.T, s *etcdstore.Store, patience time.Duration) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := s.Get(ctx, "k"); !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
+// addresses opens a store whose only name has two addresses.
+func addresses(t *testing.T, first, second string) (*etcdstore.Store, error) {
+	t.Helper()
+	s, err := etcdstore.OpenBy(t.Context(), "etcd://name.test", &dial.Dialer{
+		Lookup: func(context.Context, string) ([]string, error) { return []string{"first", "second"}, nil },
+		Connect: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			to := second
+			if addr == "first:2379" {
+				to = first
+			}
+			return new(net.Dialer).DialContext(ctx, network, to)
+		},
+	})
+	if err == nil {
+		t.Cleanup(func() { _ = s.Close() })
+	}
+	return s, err
+}
+
+// turns returns a balancer that leads the first connection to one server, and later ones to another.
+func turns(t *testing.T, first, later string) (p *servers.Proxy, connections *atomic.Int64) {
+	t.Helper()
+	connections = new(atomic.Int64)
+	p = servers.NewProxy(t, "", nil)
+	p.Choose(func(n int) string {
+		connections.Add(1)
+		if n == 0 {
+			return first
+		}
+		return later
+	})
+	return p, connections
+}
+
+func TestAMemberWithoutALeaderIsLeftForAnotherOfItsName(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	without := (&giver{away: rpctypes.ErrGRPCNoLeader}).front(t, server)
+	balancer, _ := turns(t, without, server.Addr())
+	if err := get(t, open(t, "etcd://"+balancer.Addr()), look); err != nil {
+		t.Errorf("by a balancer: %v", err)
+	}
+	s, err := addresses(t, without, server.Addr())
+	if err == nil {
+		err = get(t, s, look)
+	}
+	if err != nil {
+		t.Errorf("by its addresses: %v", err)
+	}
+}
+
+// A member whose disk hangs answers pings.
+func TestAHungMemberIsLeftForAnotherOfItsName(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	for what, reach := range map[string]func(t *testing.T, hangs string) (*etcdstore.Store, error){
+		"a balancer": func(t *testing.T, hangs string) (*etcdstore.Store, error) {
+			balancer, _ := turns(t, hangs, server.Addr())
+			return open(t, "etcd://"+balancer.Addr()), nil
+		},
+		"addresses": func(t *testing.T, hangs string) (*etcdstore.Store, error) { return addresses(t, hangs, server.Addr()) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			g := new(giver)
+			s, err := reach(t, g.front(t, server))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.hung.Store(true)
+			if err := get(t, s, look); !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("it does not hang: %v", err)
+			}
+			if err := get(t, s, look); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAHungMemberLeavesTheRotation(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	g := new(giver)
+	s := open(t, "etcd://"+g.front(t, server)+","+server.Addr())
+	for before := g.gets.Load(); g.gets.Load() == before; { // until it is connected
+		if err := get(t, s, look); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.hung.Store(true)
+	failed := 0
+	for range 20 {
+		if get(t, s, look) != nil {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d of 20 calls failed", failed)
+	}
+	server.Kill() // the other is all there is: it does not rest any more
+	server.Restart()
+	g.hung.Store(false)
+	g.gets.Store(0)
+	for range 20 {
+		_ = get(t, s, look) // a call may find the broken connection
+	}
+	if g.gets.Load() == 0 {
+		t.Error("it still rests")
+	}
+}
+
+// As when all stop for some seconds.
+func TestNoMemberRestsIfAllHang(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	gs := []*giver{{}, {}}
+	s := open(t, "etcd://"+gs[0].front(t, server)+","+gs[1].front(t, server))
+	for gs[0].gets.Load() == 0 || gs[1].gets.Load() == 0 {
+		if err := get(t, s, look); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, g := range gs {
+		g.hung.Store(true)
+	}
+	for range 2 {
+		if get(t, s, look) == nil {
+			t.Fatal("it does not hang")
+		}
+	}
+	for _, g := range gs {
+		g.hung.Store(false)
+		g.gets.Store(0)
+	}
+	for begun := time.Now(); gs[0].gets.Load() == 0 || gs[1].gets.Load() == 0; {
+		if err := get(t, s, look); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(begun) > look {
+			t.Fatalf("one still rests: %d and %d reads", gs[0].gets.Load(), gs[1].gets.Load())
+		}
+	}
+}
+
+func TestACallThatEndsEarlyKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	g := new(giver)
+	address := g.front(t, server)
+	balancer, connections := turns(t, address, address)
+	s := open(t, "etcd://"+balancer.Addr())
+	if err := get(t, s, look); err != nil {
+		t.Fatal(err)
+	}
+	before := connections.Load()
+	g.hung.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(look/4, cancel)
+	if _, err := s.Get(ctx, "k"); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	// One that waits in vain while others are answered says nothing about the connection either.
+	failed := make(chan error)
+	go func() { failed <- get(t, s, look) }()
+	var err error
+	for n, writes := 0, true; writes; n++ {
+		select {
+		case err = <-failed:
+			writes = false
+		case <-time.After(look / 10):
+			if _, err := s.CompareAndSwap(t.Context(), "n"+strconv.Itoa(n), 0, nil); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	g.hung.Store(false)
+	if err == nil || get(t, s, look) != nil || connections.Load() != before {
+		t.Errorf("%v; %d more connections", err, connections.Load()-before)
+	}
+}
+
+// The kernel accepts connections for a program that has stopped.
+func TestANameWhoseFirstAddressHangsIsReachedByAnother(t *testing.T) {
+	t.Parallel()
+	hangs, err := net.Listen("tcp", "127.0.0.2:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	server := servers.Etcd(t)
+	proxy := servers.NewProxy(t, server.Addr(), nil)
+	s, err := addresses(t, proxy.Addr(), server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Lead(hangs.Addr().String())
+	begun := time.Now()
+	for err = get(t, s, look); err != nil && time.Since(begun) < 4*look; {
+		err = get(t, s, look)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
