@@ -72,7 +72,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 		return nil, err
 	}
 	if last, ok := d.unserved.Load(addr); ok {
-		i := slices.Index(addrs, last.(string)) + 1 // 0: the name has lost that address
+		i := slices.IndexFunc(addrs, func(a string) bool { return a == last }) + 1 // 0: the name has lost that address
 		addrs = slices.Concat(addrs[i:], addrs[:i])
 	}
 	return first(ctx, addrs, func(ctx context.Context, to string) (net.Conn, error) {

@@ -164,7 +164,12 @@ type ender interface {
 
 // Unserved closes a connection of a [Dialer] whose server answers, but not what it was asked. If its name has several
 // addresses, the next dial begins with another one.
-func Unserved(c net.Conn) error { return c.(ender).endUnserved() }
+func Unserved(c net.Conn) error {
+	if e, ok := c.(ender); ok {
+		return e.endUnserved()
+	}
+	return c.Close()
+}
 
 func (c *guarded) atUnserved(do func()) { c.unserved = do }
 
