@@ -57,7 +57,7 @@ type Config struct {
 	// Chain is how many ranges a burst may have fetched ahead, 1 to 64. Default: 8.
 	Chain int
 
-	// Start is the least id, and the first id of a name that the store does not know.
+	// Start is the least id: a name that is below it, or that the store does not know, goes on there.
 	// A counter below it is raised. Default: 1.
 	Start firn.ID
 	// Max is the last id. All processes that use a name need the same Max. Default: [firn.MaxID].

@@ -24,12 +24,7 @@ func (c *counter) learn(last int64, revision store.Revision) {
 }
 
 // base is the id after which the next addition begins.
-func (c *counter) base() int64 {
-	if c.revision == 0 {
-		return max(c.high, c.start-1)
-	}
-	return c.high
-}
+func (c *counter) base() int64 { return max(c.high, c.start-1) }
 
 // setBack reports whether the record lies below what is known.
 func (c *counter) setBack() bool { return c.last < c.high }

@@ -39,7 +39,7 @@ import (
 type Config struct {
 	// Store is where the sequences are kept. Required; it is not closed.
 	Store store.Store
-	// Start is the first id of a sequence that has no record yet. Default: 1.
+	// Start is the least id: a sequence that is below it, or that the store does not know, goes on there. Default: 1.
 	Start firn.ID
 	// Max is the greatest id. Default: [firn.MaxID].
 	Max firn.ID

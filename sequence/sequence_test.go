@@ -76,7 +76,7 @@ func TestIdsAreInARow(t *testing.T) {
 	if n, err := txn.Fill(background, nil); n != 0 || err != nil {
 		t.Errorf("filled nothing with %d, %v", n, err)
 	}
-	want(t, open(t, s, sequence.Config{Start: 1000}), 15)
+	want(t, open(t, s, sequence.Config{Start: 10}), 15)
 	want(t, txn, 16)
 	if err := txn.Raise(background, 99); err != nil {
 		t.Error(err)
@@ -100,6 +100,23 @@ func TestIdsAreInARow(t *testing.T) {
 
 func TestASequenceBeginsAtStart(t *testing.T) {
 	want(t, open(t, memstore.New(nil), sequence.Config{Start: 1000}), 1000)
+}
+
+// As after a store was set back. Other processes go on above it too, and one that begins lower does not go back.
+func TestStartRaisesASequenceThatIsBelow(t *testing.T) {
+	s := memstore.New(nil)
+	for _, strict := range []bool{false, true} {
+		other := open(t, s, sequence.Config{Strict: strict})
+		first, err := other.Next(background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := first + 1000
+		want(t, open(t, s, sequence.Config{Start: to, Strict: strict}), to)
+		want(t, other, to+1)
+		want(t, open(t, s, sequence.Config{Start: first, Strict: strict}), to+2)
+		want(t, open(t, s, sequence.Config{Start: to, Strict: strict}), to+3)
+	}
 }
 
 func TestNamesAreThoseOfPools(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 
 	"github.com/spf13/pflag"
@@ -31,31 +30,10 @@ type counted struct {
 	n     int64
 	write appender // of numbers
 	log   *slog.Logger
-	first firn.ID // that --first names; 0 without it
-	warn  io.Writer
-}
-
-// A firstOf warns if the first id of a sequence is not the one wanted.
-type firstOf struct {
-	filler
-	wanted firn.ID // 0: any; or the warning was written
-	warn   io.Writer
-}
-
-// Fill implements filler.
-func (f *firstOf) Fill(ctx context.Context, ids []firn.ID) (int, error) {
-	n, err := f.filler.Fill(ctx, ids)
-	if n > 0 {
-		if f.wanted > 0 && ids[0] != f.wanted {
-			fmt.Fprintf(f.warn, "firn: the sequence exists and goes on at %d: --first only applies to a name that is new in the store\n", ids[0])
-		}
-		f.wanted = 0
-	}
-	return n, err
 }
 
 // counted returns the ids that the flags describe.
-func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int64, format string, log *slog.Logger, stderr io.Writer) (counted, error) {
+func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int64, format string, log *slog.Logger) (counted, error) {
 	k := set.Of()
 	var nameErr, stepErr, formatErr error
 	if !flags.Changed("name") {
@@ -80,10 +58,7 @@ func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int6
 			nameErr = errors.Join(nameErr, firn.NewRangeError("-n", n, 1, made.PerPeriod(), "template "+set.Template))
 		}
 	}
-	c := counted{set: set, name: f.name, n: n, log: log, warn: stderr}
-	if flags.Changed("first") {
-		c.first = set.From
-	}
+	c := counted{set: set, name: f.name, n: n, log: log}
 	if k.Numeric {
 		c.write, formatErr = newAppender(set, format, firn.DefaultLayout())
 	}
@@ -108,7 +83,7 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 			return err
 		}
 		if source == settings.Counter {
-			return writeIDs(ctx, &firstOf{filler: one, wanted: c.first, warn: c.warn}, c.n, p, c.write)
+			return writeIDs(ctx, one, c.n, p, c.write)
 		}
 		cfg, _, err := c.set.NumberFormat()
 		if err != nil {

@@ -63,7 +63,7 @@ instead. The default store is a folder of this user.`,
 				return p.ending(writeWide(cmd.Context(), set, n, p))
 			}
 			if isCounted(k) {
-				c, err := as.counted(cmd.Flags(), set, n, format, flags.log(cmd.ErrOrStderr()), cmd.ErrOrStderr())
+				c, err := as.counted(cmd.Flags(), set, n, format, flags.log(cmd.ErrOrStderr()))
 				if err != nil {
 					return usage(err)
 				}

@@ -153,7 +153,7 @@ func (k *Kind) Only(n Namespace) Namespace {
 type (
 	// Counted has the settings of ids that a counter in the store counts.
 	Counted struct {
-		From firn.ID `yaml:"from" flag:"first" config:"Start" default:"1" is:"id" allowed:"1 to 9223372036854775807" example:"1" help:"first id of a name that is new in the store"`
+		From firn.ID `yaml:"from" flag:"first" config:"Start" default:"1" is:"id" allowed:"1 to 9223372036854775807" example:"1" help:"least id: a counter that is new in the store begins there, and one that is below goes on there"`
 	}
 	// Dated has the settings of ids that contain a date.
 	Dated struct {
