@@ -108,14 +108,4 @@ func newWriter(format string, layout firn.Layout) (writer, error) {
 	return writer{f, layout}, err
 }
 
-func (w writer) append(dst []byte, id firn.ID) ([]byte, error) {
-	switch {
-	case w.Readable:
-		text, err := w.layout.Readable(id)
-		return append(dst, text...), err
-	case w.Compact:
-		return w.Encoding.AppendCompact(dst, id), nil
-	default:
-		return w.Encoding.AppendFixed(dst, id), nil
-	}
-}
+func (w writer) append(dst []byte, id firn.ID) ([]byte, error) { return w.Append(dst, w.layout, id) }

@@ -134,12 +134,12 @@ use and share one generator, which the flags configure.`,
 				Settings: cfg, Base: base, Store: s, Log: log, LogLost: lines.Lost, Traces: traces, Version: currentVersion().Version, Linger: linger,
 			}, listeners, func(srv *server.Server) func() {
 				warn(ctx, s, log)
-				attrs := []any{"http", srv.Scheme() + "://" + listeners.HTTP.Addr().String()}
+				attrs := []any{"http", srv.Scheme("http") + "://" + listeners.HTTP.Addr().String()}
 				if listeners.RESP != nil {
-					attrs = append(attrs, "resp", srv.RedisScheme()+"://"+listeners.RESP.Addr().String())
+					attrs = append(attrs, "resp", srv.Scheme("redis")+"://"+listeners.RESP.Addr().String())
 				}
 				if listeners.GRPC != nil {
-					attrs = append(attrs, "grpc", srv.GRPCScheme()+"://"+listeners.GRPC.Addr().String())
+					attrs = append(attrs, "grpc", srv.Scheme("grpc")+"://"+listeners.GRPC.Addr().String())
 				}
 				log.Info("serving", append(attrs, "store", storeurl.Redact(flags.store), "version", currentVersion().Version)...)
 				if configFile == "" && logFormat == "text" && talks {

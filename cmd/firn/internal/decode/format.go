@@ -65,3 +65,16 @@ func CheckFormat(format string) error {
 	_, err := parseRead(format)
 	return err
 }
+
+// Append appends an id in the format. Only a readable one needs the layout.
+func (f Format) Append(to []byte, layout firn.Layout, id firn.ID) ([]byte, error) {
+	switch {
+	case f.Readable:
+		text, err := layout.Readable(id)
+		return append(to, text...), err
+	case f.Compact:
+		return f.Encoding.AppendCompact(to, id), nil
+	default:
+		return f.Encoding.AppendFixed(to, id), nil
+	}
+}

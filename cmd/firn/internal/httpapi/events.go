@@ -21,13 +21,9 @@ const (
 // goes or reads too slowly, or its token is revoked. The first state is made before the answer begins, so that an error
 // is an answer.
 func (a *API) events(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.front.Caller(r)
+	caller, query, err := a.begin(r, &eventsRoute)
 	if err != nil {
 		return err
-	}
-	query, err := eventsRoute.Values(r)
-	if err != nil {
-		return a.front.Refuse(err)
 	}
 	names := query["namespace"]
 	if len(names) > issuing.MaxViewed {

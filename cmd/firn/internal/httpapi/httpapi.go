@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
@@ -195,16 +197,25 @@ func plain(w http.ResponseWriter, text string) error {
 	return nil
 }
 
-func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
+// begin identifies the caller of a request, and reads its query.
+func (a *API) begin(r *http.Request, d *Route) (*access.Caller, url.Values, error) {
 	caller, err := a.front.Caller(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	query, err := d.Values(r)
+	if err != nil {
+		return nil, nil, a.front.Refuse(err)
+	}
+	return caller, query, nil
+}
+
+func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
+	caller, query, err := a.begin(r, &decodeRoute)
 	if err != nil {
 		return err
 	}
-	query, err := decodeRoute.Values(r)
-	if err == nil {
-		err = filled(query) // an empty namespace or layout would be the default layout
-	}
-	if err != nil {
+	if err := filled(query); err != nil { // an empty namespace or layout would be the default layout
 		return a.front.Refuse(err)
 	}
 	result, err := a.reader.Decode(caller, issuing.DecodeRequest{
@@ -223,12 +234,9 @@ type namespaces struct {
 }
 
 func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.front.Caller(r)
+	caller, _, err := a.begin(r, &namespacesRoute)
 	if err != nil {
 		return err
-	}
-	if _, err := namespacesRoute.Values(r); err != nil {
-		return a.front.Refuse(err)
 	}
 	list, release, err := a.reader.List(caller)
 	if err != nil {
@@ -239,12 +247,9 @@ func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.front.Caller(r)
+	caller, _, err := a.begin(r, &namespaceRoute)
 	if err != nil {
 		return err
-	}
-	if _, err := namespaceRoute.Values(r); err != nil {
-		return a.front.Refuse(err)
 	}
 	state, err := a.reader.State(caller, r.PathValue("namespace"))
 	if err != nil {
@@ -254,12 +259,9 @@ func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.front.Caller(r)
+	caller, _, err := a.begin(r, &workersRoute)
 	if err != nil {
 		return err
-	}
-	if _, err := workersRoute.Values(r); err != nil {
-		return a.front.Refuse(err)
 	}
 	pool, err := a.reader.Slots(r.Context(), caller, r.PathValue("pool"))
 	if err != nil {
@@ -270,15 +272,11 @@ func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) release(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.front.Caller(r)
+	caller, query, err := a.begin(r, &releaseRoute)
 	if err != nil {
 		return err
 	}
-	query, err := releaseRoute.Values(r)
-	if err == nil {
-		err = filled(query)
-	}
-	if err != nil {
+	if err := filled(query); err != nil {
 		return a.front.Refuse(err)
 	}
 	worker, err := strconv.ParseInt(r.PathValue("worker"), 10, 64)
@@ -297,12 +295,9 @@ func (a *API) release(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) store(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.front.Caller(r)
+	caller, _, err := a.begin(r, &storeRoute)
 	if err != nil {
 		return err
-	}
-	if _, err := storeRoute.Values(r); err != nil {
-		return a.front.Refuse(err)
 	}
 	view, err := a.reader.Store(r.Context(), caller)
 	if err != nil {

@@ -123,7 +123,7 @@ func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 	if query.Has("count") {
 		text := query.Get("count")
 		if ask.Count, err = strconv.Atoi(text); err != nil {
-			return ask, f, failure.BadRequest("bad_count", "count %q is not a whole number from 1 to %d", text, a.front.Limits().Batch)
+			return ask, f, failure.BadRequest("bad_count", "count %q is not a whole number from 1 to %d", text, a.front.Limits().MaxBatch())
 		}
 	}
 	if f, err = parseForm(query.Get("format"), query.Get("numbers"), r.Header.Get("Accept")); f.given {
@@ -135,31 +135,31 @@ func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 // readable is a format beside the encodings.
 const readable = "readable"
 
+var decimal = decode.Format{Encoding: firn.Decimal, Compact: true}
+
 // A form is how ids are written in an answer.
 type form struct {
-	encoding firn.Encoding
-	compact  bool
-	readable bool
-	numbers  bool
-	text     bool
-	given    bool // the request has format or numbers
+	decode.Format
+	numbers bool
+	text    bool
+	given   bool // the request has format or numbers
 }
 
 func parseForm(format, numbers, accept string) (form, error) {
 	if format == "" && numbers == "" && accept == "" {
-		return form{encoding: firn.Decimal, compact: true}, nil
+		return form{Format: decimal}, nil
 	}
-	f := form{encoding: firn.Decimal, compact: true, given: format != "" || numbers != ""}
+	f := form{Format: decimal, given: format != "" || numbers != ""}
 	switch strings.ToLower(format) {
 	case "", "decimal":
 	case readable:
-		f.readable = true
+		f.Readable = true
 	default:
 		e, err := decode.ParseEncoding(format, readable)
 		if err != nil {
 			return f, failure.BadRequest("bad_format", "%v", err)
 		}
-		f.encoding, f.compact = e, false
+		f.Encoding, f.Compact = e, false
 	}
 	if numbers != "" {
 		on, err := strconv.ParseBool(numbers)
@@ -168,7 +168,7 @@ func parseForm(format, numbers, accept string) (form, error) {
 		}
 		f.numbers = on
 	}
-	if f.numbers && (f.encoding != firn.Decimal || f.readable) {
+	if f.numbers && (f.Encoding != firn.Decimal || f.Readable) {
 		return f, failure.BadRequest("bad_format", "numbers=true goes with decimal ids, not with format=%s", format)
 	}
 	f.text = wantsText(accept)
@@ -197,7 +197,7 @@ func (f form) contentType() []string {
 }
 
 // fits returns an error if the ids of a namespace cannot be written in the form.
-func (f form) fits(ns *issuing.Namespace) error { return ns.CheckForm(f.readable) }
+func (f form) fits(ns *issuing.Namespace) error { return ns.CheckForm(f.Readable) }
 
 // body writes the whole answer before anything is sent, so that a failure is an error and not
 // half an answer.
@@ -208,7 +208,7 @@ func (f form) body(b []byte, ns *issuing.Namespace, made *issuing.Batch) ([]byte
 	}
 	ids := made.IDs
 	var layout firn.Layout // only a readable form needs it
-	if f.readable {
+	if f.Readable {
 		layout, _ = ns.Layout()
 	}
 	if !f.text {
@@ -220,7 +220,7 @@ func (f form) body(b []byte, ns *issuing.Namespace, made *issuing.Batch) ([]byte
 	for i, id := range ids {
 		switch {
 		case f.text:
-			if b, err = f.append(b, layout, id); err != nil {
+			if b, err = f.Append(b, layout, id); err != nil {
 				return nil, err
 			}
 			b = append(b, '\n')
@@ -231,7 +231,7 @@ func (f form) body(b []byte, ns *issuing.Namespace, made *issuing.Batch) ([]byte
 		if !f.numbers {
 			b = append(b, '"')
 		}
-		if b, err = f.append(b, layout, id); err != nil {
+		if b, err = f.Append(b, layout, id); err != nil {
 			return nil, err
 		}
 		if !f.numbers {
@@ -257,16 +257,4 @@ func (f form) texts(b []byte, namespace string, texts []string) ([]byte, error) 
 		IDs       []string `json:"ids"`
 	}{namespace, texts})
 	return append(append(b, whole...), '\n'), err
-}
-
-func (f form) append(b []byte, layout firn.Layout, id firn.ID) ([]byte, error) {
-	switch {
-	case f.readable:
-		text, err := layout.Readable(id)
-		return append(b, text...), err
-	case f.compact:
-		return f.encoding.AppendCompact(b, id), nil
-	default:
-		return f.encoding.AppendFixed(b, id), nil
-	}
 }

@@ -236,8 +236,8 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
-		if f.Limits().Batch != 7 {
-			t.Errorf("%s: the limit is %d", text, f.Limits().Batch)
+		if f.Limits().MaxBatch() != 7 {
+			t.Errorf("%s: the limit is %d", text, f.Limits().MaxBatch())
 		}
 		for _, name := range []string{"orders", "items", "txn"} {
 			if err := take(t, f, caller, name, 3, &b); err != nil {

@@ -41,13 +41,8 @@ func (f *Front) Denied(c access.Credentials, err error) *failure.Failure {
 	return f.denied("", c.From, f.protocol.String(), 1, err)
 }
 
-// DeniedTLS audits a handshake that failed because the client's certificate was refused.
-// It ignores other errors.
-func (s *Service) DeniedTLS(from string, handshake error) {
-	if why := handshake.Error(); access.RefusesCertificate(why) {
-		s.audit.Denied("", from, "tls", why)
-	}
-}
+// DeniedTLS is [access.Audit.DeniedTLS].
+func (s *Service) DeniedTLS(from string, handshake error) { s.audit.DeniedTLS(from, handshake.Error()) }
 
 // Allow returns an error unless the caller may use a name, of a namespace or of something
 // else in the store.

@@ -36,19 +36,8 @@ func (s *Service) Front(p Protocol) *Front {
 	return &Front{service: s, tally: tally{p, s.metrics, s.metrics.seconds.WithLabelValues(p.String()), s.audit, s.internal}}
 }
 
-// Limits are the limits in force.
-type Limits struct {
-	Batch       int // ids in one answer
-	Body        int // bytes of a request
-	Connections int // of each listener, and HTTP requests in flight
-}
-
-func limitsOf(l settings.Limits) Limits {
-	return Limits{Batch: l.MaxBatch(), Body: l.MaxBody(), Connections: l.MaxConnections()}
-}
-
 // Shares has what all clients use, by address.
 func (s *Service) Shares() *share.Shares { return s.shares }
 
 // Limits returns the limits in force.
-func (f *Front) Limits() Limits { return f.service.now.Load().bounds }
+func (f *Front) Limits() settings.Limits { return f.service.now.Load().limits }

@@ -36,7 +36,7 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 	if f.service.traced {
 		trace(ctx, ns, ask.Count)
 	}
-	if err := checkCount(ask.Count, now.bounds.Batch); err != nil {
+	if err := checkCount(ask.Count, now.limits.MaxBatch()); err != nil {
 		return nil, f.failed(ns.name, 1, err)
 	}
 	err = f.issue(caller, ns, 1, ask.Count, func(ns *Namespace) (int, error) {

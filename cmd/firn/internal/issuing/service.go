@@ -89,7 +89,6 @@ type snapshot struct {
 	pools      map[string]*pool
 	dynamic    *pool // of namespaces made on first use; nil if all are declared
 	limits     settings.Limits
-	bounds     Limits // the same without rates, with the defaults
 	access     *access.Book
 	generation uint64 // grows with every change
 }
@@ -154,7 +153,7 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 		return err
 	}
 	b := builder{service: s, old: old, ciphers: ciphers, made: &snapshot{
-		namespaces: map[string]*Namespace{}, pools: map[string]*pool{}, limits: cfg.Limits, bounds: limitsOf(cfg.Limits), access: old.access,
+		namespaces: map[string]*Namespace{}, pools: map[string]*pool{}, limits: cfg.Limits, access: old.access,
 		generation: old.generation + 1,
 	}}
 	if who := cfg.Access(); old.access == nil || !reflect.DeepEqual(who, old.access.Config()) {

@@ -100,7 +100,7 @@ func (c *conn) config(args [][]byte) {
 	}
 	settings := []string{
 		"save", "", "appendonly", "no", "databases", "1", "maxmemory", "0", "timeout", "0",
-		"maxclients", strconv.Itoa(c.server.front.Limits().Connections),
+		"maxclients", strconv.Itoa(c.server.front.Limits().MaxConnections()),
 		"proto-max-bulk-len", strconv.Itoa(callerLimits.Bulk),
 	}
 	var found []string
@@ -133,7 +133,7 @@ func (c *conn) info(args [][]byte) {
 	sections := []struct{ name, text string }{
 		{"Server", fmt.Sprintf("redis_version:%s\r\nredis_mode:standalone\r\nserver_name:firn\r\nfirn_ready:%s\r\nos:%s\r\narch_bits:%d\r\nuptime_in_seconds:%d\r\nuptime_in_days:%d\r\n",
 			compatible, ready, runtime.GOOS, strconv.IntSize, uptime, uptime/86400)},
-		{"Clients", fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\nblocked_clients:0\r\n", c.server.connections(), c.server.front.Limits().Connections)},
+		{"Clients", fmt.Sprintf("connected_clients:%d\r\nmaxclients:%d\r\nblocked_clients:0\r\n", c.server.connections(), c.server.front.Limits().MaxConnections())},
 		{"Memory", fmt.Sprintf("used_memory:%d\r\nmaxmemory:0\r\n", memory())},
 		{"Persistence", "loading:0\r\nrdb_bgsave_in_progress:0\r\naof_rewrite_in_progress:0\r\n"},
 		{"Stats", fmt.Sprintf("total_connections_received:%d\r\ntotal_commands_processed:%d\r\n", c.server.lastID.Load(), c.server.commands.Load())},

@@ -256,7 +256,7 @@ func (c *conn) consume() (read, commands int) {
 	if c.generation != c.server.cfg.Service.Generation() {
 		c.identify() // the client's token may have been revoked
 	}
-	longest := min(maxRun, c.server.front.Limits().Batch)
+	longest := min(maxRun, c.server.front.Limits().MaxBatch())
 	c.flushed = time.Now()
 	for read < c.filled && !c.closing {
 		limits := callerLimits

@@ -63,7 +63,7 @@ func (c *conn) enqueue(args [][]byte) {
 		c.refuse("ERR too many commands after MULTI: 4096, of 16384 arguments and 262144 bytes together, are allowed")
 		return
 	}
-	if batch := int64(c.server.front.Limits().Batch); asked(args) > batch-q.ids {
+	if batch := int64(c.server.front.Limits().MaxBatch()); asked(args) > batch-q.ids {
 		c.forgetQueue()
 		c.failed(c.server.front.Refuse(failure.New(http.StatusRequestEntityTooLarge, "batch_too_large",
 			"the commands after MULTI ask for more than %d ids, the limit of one answer: use several transactions, or none, since ids need none", batch)))

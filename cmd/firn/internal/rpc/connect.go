@@ -204,13 +204,18 @@ func (s *connectStream) send(m *memory) error {
 	return nil
 }
 
-// Decode returns the parts of an id.
-func (a overConnect) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error) {
-	answer, err := a.decode(callerIn(ctx), r.Msg)
+// through answers a request with one message and a caller.
+func through[R, A any](ctx context.Context, a *API, r *connect.Request[R], do func(*API, context.Context, *access.Caller, *R) (*A, error)) (*connect.Response[A], error) {
+	answer, err := do(a, ctx, callerIn(ctx), r.Msg)
 	if err != nil {
 		return nil, a.fail(ctx, err)
 	}
 	return connect.NewResponse(answer), nil
+}
+
+// Decode returns the parts of an id.
+func (a overConnect) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error) {
+	return through(ctx, a.API, r, (*API).decode)
 }
 
 // ListNamespaces returns the states of namespaces.
@@ -225,20 +230,12 @@ func (a overConnect) ListNamespaces(ctx context.Context, _ *connect.Request[firn
 
 // Lease grants a lease.
 func (a overConnect) Lease(ctx context.Context, r *connect.Request[firnv1.LeaseRequest]) (*connect.Response[firnv1.LeaseResponse], error) {
-	answer, err := a.lease(ctx, callerIn(ctx), r.Msg)
-	if err != nil {
-		return nil, a.fail(ctx, err)
-	}
-	return connect.NewResponse(answer), nil
+	return through(ctx, a.API, r, (*API).lease)
 }
 
 // Renew renews a lease.
 func (a overConnect) Renew(ctx context.Context, r *connect.Request[firnv1.RenewRequest]) (*connect.Response[firnv1.RenewResponse], error) {
-	answer, err := a.renew(ctx, callerIn(ctx), r.Msg)
-	if err != nil {
-		return nil, a.fail(ctx, err)
-	}
-	return connect.NewResponse(answer), nil
+	return through(ctx, a.API, r, (*API).renew)
 }
 
 func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) {

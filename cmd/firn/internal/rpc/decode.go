@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // decode returns the parts of an id.
-func (a *API) decode(from *access.Caller, r *firnv1.DecodeRequest) (*firnv1.DecodeResponse, error) {
+func (a *API) decode(_ context.Context, from *access.Caller, r *firnv1.DecodeRequest) (*firnv1.DecodeResponse, error) {
 	contents, err := a.reader.Decode(from, issuing.DecodeRequest{
 		ID: r.GetId(), Format: r.GetFormat(), Namespace: r.GetNamespace(),
 		Layout: r.GetLayout(), Unit: r.GetUnit(), Epoch: r.GetEpoch(),

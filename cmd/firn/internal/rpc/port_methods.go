@@ -1,12 +1,15 @@
 package rpc
 
 import (
+	"context"
+
 	"google.golang.org/grpc"
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -24,12 +27,12 @@ func (p *Port) services() []*grpc.ServiceDesc {
 		describe(ids,
 			one(ids, "Generate", p.generate),
 			one(ids, "GenerateStream", p.generateStream),
-			one(ids, "Decode", p.decode),
+			one(ids, "Decode", unary(p, (*API).decode)),
 			one(ids, "ListNamespaces", p.listNamespaces),
 		),
 		describe(leases,
-			one(leases, "Lease", p.lease),
-			one(leases, "Renew", p.renew),
+			one(leases, "Lease", unary(p, (*API).lease)),
+			one(leases, "Renew", unary(p, (*API).renew)),
 		),
 		describe(probe,
 			one(probe, "Check", p.checkHealth),
@@ -83,20 +86,29 @@ func (p *Port) generateStream(a *API, c *call, stream grpc.ServerStream) error {
 	return a.pump(c.ctx, from, plan, newPortStream(a, c, stream))
 }
 
-func (p *Port) decode(a *API, c *call, stream grpc.ServerStream) error {
-	from, err := c.caller(a)
-	if err != nil {
-		return err
+// unary returns a method with one message, one answer and a caller.
+func unary[R, A any, M interface {
+	*R
+	proto.Message
+}, N interface {
+	*A
+	proto.Message
+}](p *Port, do func(*API, context.Context, *access.Caller, *R) (*A, error)) method {
+	return func(a *API, c *call, stream grpc.ServerStream) error {
+		from, err := c.caller(a)
+		if err != nil {
+			return err
+		}
+		r := new(R)
+		if err := c.receive(stream, &request{message: M(r)}); err != nil {
+			return a.unread(err)
+		}
+		answer, err := do(a, c.ctx, from, r)
+		if err != nil {
+			return err
+		}
+		return p.reply(c, stream, N(answer), nil)
 	}
-	var r firnv1.DecodeRequest
-	if err := c.receive(stream, &request{message: &r}); err != nil {
-		return a.unread(err)
-	}
-	answer, err := a.decode(from, &r)
-	if err != nil {
-		return err
-	}
-	return p.reply(c, stream, answer, nil)
 }
 
 func (p *Port) listNamespaces(a *API, c *call, stream grpc.ServerStream) error {
@@ -112,38 +124,6 @@ func (p *Port) listNamespaces(a *API, c *call, stream grpc.ServerStream) error {
 		return err
 	}
 	return p.reply(c, stream, answer, release)
-}
-
-func (p *Port) lease(a *API, c *call, stream grpc.ServerStream) error {
-	from, err := c.caller(a)
-	if err != nil {
-		return err
-	}
-	var r firnv1.LeaseRequest
-	if err := c.receive(stream, &request{message: &r}); err != nil {
-		return a.unread(err)
-	}
-	answer, err := a.lease(c.ctx, from, &r)
-	if err != nil {
-		return err
-	}
-	return p.reply(c, stream, answer, nil)
-}
-
-func (p *Port) renew(a *API, c *call, stream grpc.ServerStream) error {
-	from, err := c.caller(a)
-	if err != nil {
-		return err
-	}
-	var r firnv1.RenewRequest
-	if err := c.receive(stream, &request{message: &r}); err != nil {
-		return a.unread(err)
-	}
-	answer, err := a.renew(c.ctx, from, &r)
-	if err != nil {
-		return err
-	}
-	return p.reply(c, stream, answer, nil)
 }
 
 func (p *Port) checkHealth(a *API, c *call, stream grpc.ServerStream) error {

@@ -79,7 +79,7 @@ func (a *API) pump(ctx context.Context, from *access.Caller, p plan, to sender) 
 
 // plan returns how many ids a stream has in total and in a batch.
 func (a *API) plan(r *firnv1.GenerateStreamRequest) (plan, error) {
-	p := plan{request: r, total: maxTotal, batch: min(usualBatch, a.front.Limits().Batch)}
+	p := plan{request: r, total: maxTotal, batch: min(usualBatch, a.front.Limits().MaxBatch())}
 	if r.Total != nil {
 		p.total = *r.Total
 	}
@@ -90,7 +90,7 @@ func (a *API) plan(r *firnv1.GenerateStreamRequest) (plan, error) {
 		return p, failure.BadRequest("bad_count", "total %d is out of range: it is a number from 1 to %d", p.total, int64(maxTotal))
 	}
 	if p.batch < 1 {
-		return p, failure.BadRequest("bad_count", "batch %d is out of range: it is a number from 1 to %d", p.batch, a.front.Limits().Batch)
+		return p, failure.BadRequest("bad_count", "batch %d is out of range: it is a number from 1 to %d", p.batch, a.front.Limits().MaxBatch())
 	}
 	return p, nil
 }

@@ -39,7 +39,7 @@ func bounded(front *issuing.Front, takesForm func(*http.Request) bool, next http
 		case r.Header["Range"] != nil:
 			err = failure.BadRequest("bad_request", "Range is not supported: each request issues new ids, so an interrupted download cannot be resumed; request it again, without Range")
 		case r.ContentLength != 0:
-			err = admit(w, r, int64(front.Limits().Body), takesForm(r))
+			err = admit(w, r, int64(front.Limits().MaxBody()), takesForm(r))
 		}
 		if err != nil {
 			httpapi.Fail(w, front.Refuse(err))

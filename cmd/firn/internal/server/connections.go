@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -50,9 +51,8 @@ type connectionLimit struct {
 	patience  time.Duration // the usual deadline of a read; 0: deadlines are set as they are asked for
 	log       *slog.Logger
 	refused   prometheus.Counter
+	warned    *logging.Seldom
 	began     time.Time
-
-	lastWarned atomic.Int64 // Unix nanoseconds
 
 	mu       sync.Mutex // guards the fields below
 	open     int
@@ -224,8 +224,7 @@ func (l *connectionLimit) refuse(c *countedConn) {
 // warn counts a connection above the limit, and logs it now and then.
 func (l *connectionLimit) warn(c *countedConn) {
 	l.refused.Inc()
-	now, lastWarned := time.Now().UnixNano(), l.lastWarned.Load()
-	if now-lastWarned < int64(refusalsEvery) || !l.lastWarned.CompareAndSwap(lastWarned, now) {
+	if _, due := l.warned.Due(time.Since(l.began)); !due {
 		return
 	}
 	all, each := l.shares().Of(l.resource)
@@ -365,7 +364,7 @@ func (s *Server) bound(listener net.Listener, name string, of share.Resource, re
 	}
 	l := &connectionLimit{
 		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of != share.RedisConnections, encrypted: s.certificates != nil,
-		log: s.log, refused: s.metrics.refused.WithLabelValues(name), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
+		log: s.log, refused: s.metrics.refused.WithLabelValues(name), warned: logging.Every(refusalsEvery), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
 		spares: make([]*countedConn, spares(descriptors())),
 	}
 	if of == share.HTTPConnections {

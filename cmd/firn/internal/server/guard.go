@@ -121,14 +121,13 @@ func (g *guard) end(client *share.Client) {
 	}
 }
 
-// forConnection returns the TLS configuration for a connection: the phase of the handshake ends with it, and it has HTTP/2 only
+// forConnection makes config, which is for this connection alone, that for a connection: the phase of the handshake ends with it, and it has HTTP/2 only
 // if the client may have one more such connection.
 func forConnection(config *tls.Config, hello *tls.ClientHelloInfo) *tls.Config {
 	c := counted(hello.Conn)
 	if c == nil {
 		return config
 	}
-	config = config.Clone()
 	if c.guard.first == head && c.client.Full(share.HTTP2Connections) {
 		config.NextProtos = []string{"http/1.1"}
 	}

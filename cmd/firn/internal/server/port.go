@@ -1,7 +1,6 @@
 package server
 
 import (
-	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 )
 
@@ -12,23 +11,11 @@ func (s *Server) newPort() *rpc.Port {
 		Handshake: s.timeouts.header, Read: s.timeouts.read, Write: s.timeouts.write, Idle: s.timeouts.idle, Ping: s.timeouts.ping,
 	}
 	if s.certificates != nil {
-		cfg.TLS = s.certificates.overGRPC()
-		cfg.Refused = func(from string, err error) {
-			if why := err.Error(); access.RefusesCertificate(why) {
-				s.audit.Denied("", from, "tls", why)
-			}
-		}
+		cfg.TLS = s.certificates.over("h2")
+		cfg.Refused = func(from string, err error) { s.audit.DeniedTLS(from, err.Error()) }
 	}
 	if s.traces != nil && s.traces.On() {
 		cfg.Trace = s.traces.Call
 	}
 	return rpc.NewPort(cfg)
-}
-
-// GRPCScheme returns the URL scheme of gRPC on its own address: grpc, or grpcs with TLS.
-func (s *Server) GRPCScheme() string {
-	if s.certificates != nil {
-		return "grpcs"
-	}
-	return "grpc"
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
@@ -116,7 +115,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	}
 	var overHTTP *tls.Config
 	if s.certificates != nil {
-		overHTTP = s.certificates.overHTTP()
+		overHTTP = s.certificates.over("h2", "http/1.1")
 	}
 	limiters := []*connectionLimit{s.bound(on.HTTP, "http", share.HTTPConnections, nil)}
 	begin(front{"http", limiters[0], &httpFront{http.Server{
@@ -147,7 +146,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		limiters = append(limiters, limiter)
 		bounded = limiter
 		if s.certificates != nil {
-			bounded = tls.NewListener(bounded, s.certificates.overRedis())
+			bounded = tls.NewListener(bounded, s.certificates.over())
 		}
 	}
 	if err := s.openWhile(ctx, on.RESP, bounded, open); err != nil || s.service == nil {
@@ -288,9 +287,8 @@ const panicsEvery = 10 * time.Second
 func (e serverErrors) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	if rest, found := strings.CutPrefix(text, "http: TLS handshake error from "); found {
-		if from, why, _ := strings.Cut(rest, ": "); access.RefusesCertificate(why) {
-			e.server.audit.Denied("", from, "tls", why)
-		}
+		from, why, _ := strings.Cut(rest, ": ")
+		e.server.audit.DeniedTLS(from, why)
 	}
 	level := slog.LevelDebug
 	if strings.Contains(text, ": panic serving ") {

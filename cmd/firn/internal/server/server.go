@@ -261,20 +261,12 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 	return limitInFlight(front, s.shares, bounded(front, tinyid.TakesForm, api.Direct(mux))), nil
 }
 
-// Scheme returns the URL scheme of the HTTP interface: http, or https with TLS.
-func (s *Server) Scheme() string {
+// Scheme returns the URL scheme of a protocol, http, redis or grpc: with TLS https, rediss or grpcs.
+func (s *Server) Scheme(protocol string) string {
 	if s.certificates != nil {
-		return "https"
+		return protocol + "s"
 	}
-	return "http"
-}
-
-// RedisScheme returns the URL scheme of the Redis protocol: redis, or rediss with TLS.
-func (s *Server) RedisScheme() string {
-	if s.certificates != nil {
-		return "rediss"
-	}
-	return "redis"
+	return protocol
 }
 
 // Close gives the workers back; no id is issued after it returns.

@@ -52,9 +52,7 @@ type placer func(err error, keys ...string) error
 type identity struct {
 	from   settings.TLS
 	digest [sha256.Size]byte // of the files, as they were before they were read
-	http   *tls.Config
-	grpc   *tls.Config
-	redis  *tls.Config
+	config *tls.Config
 	leaf   *x509.Certificate
 	found  []store.Finding // what is doubtful about the files
 }
@@ -78,41 +76,19 @@ func files(set settings.TLS) []string {
 	return all
 }
 
-// overHTTP is the TLS configuration of the HTTP listener, overRedis that of the Redis
-// protocol, which has no ALPN name. Each connection begins with the current identity.
-func (c *certificates) overHTTP() *tls.Config {
+// over returns the TLS configuration of a listener, with the names of its protocols in ALPN; the protocol of Redis has
+// none. Each connection begins with the current identity.
+func (c *certificates) over(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		NextProtos: httpProtocols(),
+		NextProtos: protocols,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			return forConnection(c.current.Load().http, hello), nil
+			config := c.current.Load().config.Clone()
+			config.NextProtos = protocols
+			return forConnection(config, hello), nil
 		},
 	}
 }
-
-// overGRPC is that of the listener of gRPC, which is never HTTP/1.1.
-func (c *certificates) overGRPC() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		NextProtos: grpcProtocols(),
-		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			return forConnection(c.current.Load().grpc, hello), nil
-		},
-	}
-}
-
-func (c *certificates) overRedis() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			return forConnection(c.current.Load().redis, hello), nil
-		},
-	}
-}
-
-func httpProtocols() []string { return []string{"h2", "http/1.1"} }
-
-func grpcProtocols() []string { return []string{"h2"} }
 
 // read reads the files, and refuses what no client could accept.
 func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
@@ -152,11 +128,7 @@ func (c *certificates) read(set settings.TLS, at placer) (*identity, error) {
 			config.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 	}
-	http := config.Clone()
-	http.NextProtos = httpProtocols()
-	grpc := config.Clone()
-	grpc.NextProtos = grpcProtocols()
-	return &identity{from: set, digest: sum, http: http, grpc: grpc, redis: config, leaf: leaf, found: found}, nil
+	return &identity{from: set, digest: sum, config: config, leaf: leaf, found: found}, nil
 }
 
 // readPair reads the certificate with its key, and the chain that begins with it.

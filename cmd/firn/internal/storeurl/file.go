@@ -21,9 +21,6 @@ func checkPath(scheme, path, what, example string) error {
 	return nil
 }
 
-// fileStore adds its name to errors, and can be examined.
-type fileStore struct{ *filestore.Store }
-
 func openFolder(_ context.Context, dir string) (store.Store, error) {
 	return folder(dir, filestore.Open)
 }
@@ -40,12 +37,5 @@ func folder(dir string, open func(string) (*filestore.Store, error)) (store.Stor
 	if err != nil {
 		return nil, fmt.Errorf("store file:%s: %w", dir, err)
 	}
-	return fileStore{s}, nil
-}
-
-// Traits implements [store.Store].
-func (s fileStore) Traits() store.Traits {
-	of := s.Store.Traits()
-	of.Examine = func(context.Context) ([]store.Finding, error) { return examineFile(s.String()) }
-	return of
+	return examined{s, func(context.Context) ([]store.Finding, error) { return examineFile(dir) }}, nil
 }

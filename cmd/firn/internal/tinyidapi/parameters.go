@@ -53,7 +53,7 @@ func (a *API) parse(r *http.Request, asked request) (parameters, error) {
 	if err != nil {
 		return p, failure.BadRequest("bad_count", "batchSize %q is not a number from %d to %d", text, math.MinInt32, math.MaxInt32)
 	}
-	p.count = min(int(n), a.front.Limits().Batch)
+	p.count = min(int(n), a.front.Limits().MaxBatch())
 	return p, nil
 }
 
