@@ -59,6 +59,9 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 		return Range{}, explain("fetch a range of", name, err)
 	}
 	grant.revision = written.Revision
+	if grant.over == 0 { // the program may have moved to another store, where it repeats ids
+		c.cfg.Log.Info("a segment is new in this store", "name", name, "first", grant.First)
+	}
 	return grant, nil
 }
 

@@ -46,7 +46,7 @@ func (b *builder) number(ctx context.Context, was *Namespace, name string, set s
 	if err != nil {
 		return nil, err
 	}
-	made, err := newNumbers(name, sequence.Config{Store: begins{b.service.store, b.log(name)}, Log: b.log(name)}, cfg)
+	made, err := newNumbers(name, sequence.Config{Store: b.service.store, Log: b.log(name)}, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (s *segments) able() error {
 // some for the new one, so that callers neither wait for the store nor fail while it is away.
 func (b *builder) segments(ctx context.Context, was *Namespace, name string, set settings.Namespace, form store.Form) (base, error) {
 	cfg := set.SegmentConfig()
-	cfg.Store, cfg.Form, cfg.Log = begins{b.service.store, b.log(name)}, form, b.log(name)
+	cfg.Store, cfg.Form, cfg.Log = b.service.store, form, b.log(name)
 	var old segment.State
 	if was != nil {
 		if s, ok := was.base.(*segments); ok {

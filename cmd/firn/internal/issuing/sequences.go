@@ -76,7 +76,7 @@ func (s *sequences) look(ctx context.Context) error { return s.one.Raise(ctx, 0)
 // sequence returns the counter of a namespace.
 func (b *builder) sequence(ctx context.Context, was *Namespace, name string, set settings.Namespace, form store.Form) (base, error) {
 	cfg := set.SequenceConfig()
-	cfg.Store, cfg.Form, cfg.Log = begins{b.service.store, b.log(name)}, form, b.log(name)
+	cfg.Store, cfg.Form, cfg.Log = b.service.store, form, b.log(name)
 	made, err := newSequences(name, cfg)
 	if err != nil {
 		return nil, err
