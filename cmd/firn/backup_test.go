@@ -55,9 +55,10 @@ func TestARestoredStoreRepeatsNoID(t *testing.T) {
 	if err := os.WriteFile(path, copied, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	words := strings.Fields(strings.Replace(raise[0].text, "redis://10.0.0.5:6379/0", store, 1))
-	if status, out := run(nil, words[1:]...); status != 0 || out != "70001\n" {
-		t.Errorf("%s: %s", raise[0].text, out)
+	for command := range strings.Lines(strings.ReplaceAll(raise[0].text, "redis://10.0.0.5:6379/0", store)) {
+		if status, out := run(nil, strings.Fields(command)[1:]...); status != 0 || out != "70001\n" {
+			t.Errorf("%s: %s", command, out)
+		}
 	}
 	db, err := sql.Open("sqlite", filepath.ToSlash(path))
 	if err != nil {

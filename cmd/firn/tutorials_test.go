@@ -132,21 +132,24 @@ func TestTheTutorialForServers(t *testing.T) {
 
 	making, _, _ := strings.Cut(snippets(t, "docs/security.md", "## TLS")[1].text, "curl ") // server.md points there
 	r.types(snippet{"docs/security.md", "sh", making})
-	m := regexp.MustCompile(`(?s)(firn_\S+).*sha256: "(\w{64})"`).FindStringSubmatch(r.types(blocks[4]))
+	m := regexp.MustCompile(`(?s)(firn_\S+).*sha256: "(\w{64})"`).FindStringSubmatch(r.types(blocks[6]))
 	if m == nil {
 		t.Fatal("firn token printed no secret")
 	}
 	inTest := strings.NewReplacer("redis://10.0.0.5:6379", "redis://"+servers.Redis(t).Addr(), "9ba7…", m[2], "0.0.0.0:7070", "127.0.0.1:0", "0.0.0.0:7071", "127.0.0.1:0", "0.0.0.0:7072", "127.0.0.1:0",
 		"cert: cert.pem, key: key.pem", "cert: "+r.folder+"/cert.pem, key: "+r.folder+"/key.pem", "firn_…", m[1], "localhost:7070", "127.0.0.1:7070")
-	r.save("firn.yaml", inTest.Replace(blocks[3].text))
-	check, start, _ := strings.Cut(blocks[5].text, "\n")
-	if out := r.types(snippet{blocks[5].at, "sh", check}); !strings.Contains(out, "good") {
+	if _, err := settings.Read(r.save("least.yaml", blocks[3].text)); err != nil {
+		t.Error(err)
+	}
+	r.save("firn.yaml", inTest.Replace(blocks[5].text))
+	check, start, _ := strings.Cut(blocks[7].text, "\n")
+	if out := r.types(snippet{blocks[7].at, "sh", check}); !strings.Contains(out, "good") {
 		t.Error(out)
 	}
 	r.serve(strings.Replace(start, "firn.yaml", r.folder+"/firn.yaml", 1))
-	blocks[6].text = inTest.Replace(blocks[6].text)
-	newIDs(t, blocks[6], r.types(blocks[6]), 2, map[string]bool{})
-	if _, err := settings.Read(r.save("all.yaml", strings.Replace(blocks[7].text, "order.key", r.save("order.key", "1:00112233445566778899aabbccddeeff"), 1))); err != nil {
+	blocks[8].text = inTest.Replace(blocks[8].text)
+	newIDs(t, blocks[8], r.types(blocks[8]), 2, map[string]bool{})
+	if _, err := settings.Read(r.save("all.yaml", strings.Replace(blocks[9].text, "order.key", r.save("order.key", "1:00112233445566778899aabbccddeeff"), 1))); err != nil {
 		t.Error(err)
 	}
 }
