@@ -31,7 +31,7 @@ func Examine(ctx context.Context, s store.Store, cfg settings.Config) (found []s
 		return []store.Finding{Fails("veil", err)}
 	}
 	log := slog.New(slog.DiscardHandler)
-	service := &Service{store: &untouched{Store: s}, log: log, joining: make(chan struct{}, poolsAtOnce)}
+	service := &Service{store: &untouched{Store: s, refused: map[string]store.Entry{}}, log: log, joining: make(chan struct{}, poolsAtOnce)}
 	b := builder{service: service, old: &snapshot{}, made: &snapshot{pools: map[string]*pool{}}, ciphers: ciphers}
 	if err := b.joinPools(ctx, cfg.Namespaces); err != nil { // their settings were checked before
 		return []store.Finding{Fails("pool", err)}
@@ -115,9 +115,15 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 		return nil
 	}
 	f := store.Finding{Subject: "namespace"}
+	write := s.counter(name)
+	isNew := write.Value != nil && write.Revision == 0
 	switch made.(type) {
 	case *sequences:
-		f.Says = name + " goes on at " + s.next(name)
+		var one struct{ Last string } // which the write would have taken
+		if err := json.Unmarshal(write.Value, &one); err != nil {
+			return []store.Finding{Fails(f.Subject, err)}
+		}
+		f.Says = name + " goes on at " + one.Last
 	case *segments:
 		counter, err := segment.ReadCounter(ctx, s, name)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -127,7 +133,7 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 	default:
 		f.Says = name + " goes on where it was"
 	}
-	if s.isNew(name) {
+	if isNew {
 		f.Says = name + " is new in this store: it begins at its first number"
 	}
 	return []store.Finding{f}
@@ -139,27 +145,21 @@ var errUntouched = fmt.Errorf("%w: it is only examined", store.ErrRefused)
 // untouched is a store that refuses each write.
 type untouched struct {
 	store.Store
-	refused sync.Map // the writes, by key: what each would have replaced, with the new value
+	mu      sync.Mutex
+	refused map[string]store.Entry // the writes, by key: what each would have replaced, with the new value
 }
 
 // CompareAndSwap implements [store.Store].
 func (u *untouched) CompareAndSwap(_ context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	u.refused.Store(key, store.Entry{Value: value, Revision: old})
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.refused[key] = store.Entry{Value: value, Revision: old}
 	return store.Entry{}, errUntouched
 }
 
-// isNew reports whether the refused write would have made the counter of a name.
-func (u *untouched) isNew(name string) bool {
-	write, refused := u.refused.Load(register.CounterKey(name))
-	return refused && write.(store.Entry).Revision == 0 //nolint:forcetypeassert // see CompareAndSwap
-}
-
-// next returns the id that the refused write of a sequence would have taken.
-func (u *untouched) next(name string) string {
-	write, refused := u.refused.Load(register.CounterKey(name))
-	var r struct{ Last string }
-	if !refused || json.Unmarshal(write.(store.Entry).Value, &r) != nil || r.Last == "" { //nolint:forcetypeassert // see CompareAndSwap
-		return "the number after its last one"
-	}
-	return r.Last
+// counter returns the refused write of the counter of a name. The value is nil if there was none.
+func (u *untouched) counter(name string) store.Entry {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.refused[register.CounterKey(name)]
 }

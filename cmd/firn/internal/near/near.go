@@ -15,7 +15,7 @@ func DidYouMean(name string, names []string) string {
 	lower := strings.ToLower(name)
 	found := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		n = strings.ToLower(n)
-		return !strings.HasPrefix(n, lower) && !(Distance(lower, n) <= min(most, utf8.RuneCountInString(name)-1))
+		return !strings.HasPrefix(n, lower) && Distance(lower, n) > min(most, utf8.RuneCountInString(name)-1)
 	})
 	if name == "" || len(found) == 0 {
 		return ""
