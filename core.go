@@ -233,8 +233,8 @@ func (c *core) serve(now int64, tick Tick, n uint64, a *attempt) decision {
 		if tick != c.cur {
 			pos, cur = c.entry(tick), tick
 		}
-	} else if pos < c.startOf(tick) {
-		pos = c.enter(tick)
+	} else if first := max(tick, c.tickOf(c.floor)); pos < c.startOf(first) {
+		pos = c.enter(first)
 	}
 	pos = max(pos, c.floor)
 	if pos >= c.ceiling {

@@ -108,6 +108,27 @@ func TestLowTrafficIDsSpreadOverShards(t *testing.T) {
 	}
 }
 
+// As in a process that makes one id and ends: its first tick lies ahead of the clock.
+func TestTheFirstIDOfProcessesSpreadsOverShards(t *testing.T) {
+	for _, start := range []firn.SequenceStart{firn.StartCarry, firn.StartRandom} {
+		shards := map[firn.ID]int{}
+		for range 200 {
+			g, err := firn.New(1, firn.Config{Start: start})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, err := g.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			shards[id%8]++
+		}
+		if len(shards) != 8 { // one is missing in one of 50 billion runs
+			t.Errorf("start %v: %v", start, shards)
+		}
+	}
+}
+
 func TestNothingIsIssuedAboveTheFence(t *testing.T) {
 	clock := newClock()
 	l := mustLayout("41/0/10/4")

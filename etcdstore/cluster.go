@@ -22,7 +22,7 @@ import (
 // waiting for a connection, and bounds its answer. A member without a leader says so at once, instead of after 7 s. A call that a
 // member did not begin, a write too, goes to the next, or to the next connection of the only one. Nothing else is repeated: the
 // client would also repeat what a server or proxy gave up, and a write that was applied would then look like a conflict.
-func calling(n int, named *members) grpc.UnaryClientInterceptor {
+func calling(n int) grpc.UnaryClientInterceptor {
 	codec := newBounded()
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		outgoing := ctx
@@ -37,7 +37,7 @@ func calling(n int, named *members) grpc.UnaryClientInterceptor {
 			var at peer.Peer
 			begun := time.Now()
 			err := invoke(outgoing, method, request, answer, cc, append(options, grpc.Peer(&at))...)
-			named.ended(at, begun, err)
+			ended(at, begun, err)
 			return err
 		}
 		err := call()

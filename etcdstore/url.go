@@ -74,15 +74,14 @@ func parseURL(text string, dialer *dial.Dialer) (clientv3.Config, string, error)
 	if dialer.TLS = u.TLS(u.Bool("tls"), "tls=true"); dialer.TLS != nil {
 		dialer.TLS.NextProtos = []string{"h2"}
 	}
-	named := newMembers(dialer)
 	// Otherwise a call would wait for a connection until its context ends, and not report why it fails.
 	// A write is repeated only if it was not sent.
 	cfg.MaxUnaryRetries = uint(len(u.Hosts)) + 2
 	cfg.DialOptions = []grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(calling(len(u.Hosts), named)),
+		grpc.WithChainUnaryInterceptor(calling(len(u.Hosts))),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: dial.Timeout}),
 		// It speaks TLS too, as it tries several addresses. So the client is told of none.
-		grpc.WithContextDialer(named.dial),
+		grpc.WithContextDialer(dialing(dialer)),
 	}
 	for _, host := range u.Hosts {
 		cfg.Endpoints = append(cfg.Endpoints, "http://"+host)

@@ -72,8 +72,8 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 		}
 		look := minWaitLook + time.Duration(s.cfg.Generator.Random()%uint64(maxWaitLook-minWaitLook))
 		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, look)); err != nil {
-			return fmt.Errorf("lease: worker %d of pool %q is held by %s until %s, if not renewed; waited for it: %w",
-				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano), err)
+			return turns.Ended(ctx, fmt.Sprintf("lease: worker %d of pool %q is held by %s until %s, if not renewed; waited for it",
+				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano)), err)
 		}
 		if left <= look {
 			continue // the fence has passed

@@ -48,7 +48,11 @@ func (s *Slots) join(ctx context.Context, of part, wrote *store.Revision) (Pool,
 		const why = "the pool is new, or its store may have forgotten holders"
 		s.cfg.Log.Info("waiting before a worker is granted", "pool", s.cfg.Pool, "for", wait, "because", why)
 		if err := s.attend(ctx, pool, wait); err != nil {
-			return Pool{}, reading{}, fmt.Errorf("lease: wait %v, as %s (pool %q): %w; each try waits from the start, so allow it more than %v", wait, why, s.cfg.Pool, err, wait)
+			err = turns.Ended(ctx, fmt.Sprintf("lease: wait %v, as %s (pool %q)", wait, why, s.cfg.Pool), err)
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("%w; each try waits from the start, so allow it more than %v", err, wait)
+			}
+			return Pool{}, reading{}, err
 		}
 	}
 	revision, err := s.writePool(ctx, pool.revision, *next)

@@ -157,13 +157,14 @@ func TestStoreErrorsWhileJoining(t *testing.T) {
 
 // A newcomer that is canceled while it waits for forgotten holders has claimed nothing.
 func TestANewcomerCanceledWhileItWaits(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
+	errStop := errors.New("SIGTERM")
+	ctx, cancel := context.WithCancelCause(context.Background())
 	w := newWorld(t)
 	s, ask := w.slots(t, func(c *Config) {
-		c.Store, c.Generator.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, cancel}
+		c.Store, c.Generator.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, func() { cancel(errStop) }}
 	})
 	_, err := s.Acquire(ctx, ask())
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "wait 12s, as the pool is new") || !strings.HasSuffix(err.Error(), "each try waits from the start, so allow it more than 12s") {
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, errStop) || !strings.Contains(err.Error(), "wait 12s, as the pool is new") || strings.Contains(err.Error(), "each try waits") {
 		t.Errorf("%v", err)
 	}
 	if errors.Is(err, store.ErrConflict) {
@@ -172,6 +173,29 @@ func TestANewcomerCanceledWhileItWaits(t *testing.T) {
 	if p := must(Inspect(context.Background(), w.mem, "default")); p.Open || len(p.Slots) > 0 {
 		t.Errorf("%+v", p)
 	}
+}
+
+// A newcomer whose deadline passes is told how much it needs.
+func TestANewcomerWithTooLittleTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *Config) {
+		c.Store, c.Generator.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, cancel}
+	})
+	_, err := s.Acquire(overdue{ctx}, ask())
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), "each try waits from the start, so allow it more than 12s") {
+		t.Error(err)
+	}
+}
+
+// overdue is a context that ends as one whose deadline has passed.
+type overdue struct{ context.Context }
+
+func (o overdue) Err() error {
+	if o.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 type endsAsleep struct {

@@ -1,4 +1,4 @@
-// Package numbering makes business numbers: counted from 1 in each day, month or year, and written as a
+// Package numbering makes business numbers: counted from 1, or Config.Start, in each day, month or year, and written as a
 // template says.
 //
 //	all, err := sequence.New(sequence.Config{Store: s})
@@ -52,6 +52,9 @@ type Config struct {
 	// Zone is the time zone of the dates. [time.Local] is refused, since it differs between machines.
 	// Default: UTC.
 	Zone *time.Location
+	// Start is the least number of each period: a counter that is below it in the current one goes on
+	// there. 1 to 10^WIDTH - 1. Default: 1.
+	Start int64
 	// Counter counts. All formats over one counter must have the same template and, if that has a date,
 	// the same name of the zone. A Counter with a method Declare(form string) error sees to that, as a
 	// [sequence.Namespace] does: others get a *[store.TakenError].
@@ -117,6 +120,10 @@ func New(cfg Config) (*Format, error) {
 	for range f.width {
 		f.block *= 10
 	}
+	f.cfg.Start = cmp.Or(cfg.Start, 1)
+	if err := config.Check("first number", f.cfg.Start, 1, f.PerPeriod(), "template "+cfg.Template); err != nil {
+		return nil, config.Of("numbering", config.In("Start", err))
+	}
 	if c, ok := cfg.Counter.(interface{ Declare(form string) error }); ok {
 		if err := c.Declare(f.form()); err != nil {
 			return nil, err
@@ -177,7 +184,7 @@ func (f *Format) Reserve(ctx context.Context, n int) ([]string, error) {
 	if y := now.Year(); y < 1 || y > 9999 {
 		return nil, firn.NewRangeError("year of the clock", int64(y), 1, 9999, "")
 	}
-	above := firn.ID(f.period.index(now) * f.block)
+	above := firn.ID(f.period.index(now)*f.block + f.cfg.Start - 1)
 	first, err := f.cfg.Counter.ReserveIn(ctx, n, above, f.block)
 	if errors.Is(err, sequence.ErrExhausted) {
 		return nil, f.exhausted(err)

@@ -86,6 +86,31 @@ func TestNumbersStartAtOneInEachPeriod(t *testing.T) {
 
 // A process whose clock is behind continues in the new period: yesterday's numbers are
 // never issued again.
+func TestStartIsTheLeastNumberOfEachPeriod(t *testing.T) {
+	s, c := newStore(), newClock("2026-12-30T08:00:00Z")
+	at := func(start int64, want ...string) {
+		t.Helper()
+		f := process(t, s, numbering.Config{Template: "INV{yyyy}-{n:3}", Start: start, Time: c})
+		for _, want := range want {
+			if got := next(t, f); got != want {
+				t.Errorf("from %d: %s, want %s", start, got, want)
+			}
+		}
+	}
+	at(0, "INV2026-001")
+	at(60, "INV2026-060", "INV2026-061") // it goes on below
+	at(7, "INV2026-062")
+	c.Pass(7 * 24 * time.Hour)
+	at(60, "INV2027-060")
+	for _, start := range []int64{-1, 1000} {
+		_, err := numbering.New(numbering.Config{Template: "{n:3}", Counter: within{}, Start: start})
+		var outside *firn.RangeError
+		if !errors.As(err, &outside) || outside.Field != "Start" || !strings.Contains(err.Error(), "1 to 999") {
+			t.Errorf("from %d: %v", start, err)
+		}
+	}
+}
+
 func TestAPeriodChangesOnceForAllProcesses(t *testing.T) {
 	s := newStore()
 	early, late := newClock("2026-11-20T23:59:58+08:00"), newClock("2026-11-20T23:59:50+08:00")

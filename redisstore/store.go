@@ -13,7 +13,7 @@
 // for a server are in docs/stores.md and docs/redis-replicas.md.
 //
 // When not to use it: on a server that may evict the set or loses acknowledged writes in a crash
-// (appendfsync other than always), unless the pool is strict; [Store.Examine] reports both. etcd,
+// (appendfsync other than always), unless the pool is strict; the Examine of [Store.Traits] reports both. etcd,
 // ZooKeeper and SQL databases persist a write before they acknowledge it: use one that you already run.
 package redisstore
 

@@ -52,8 +52,8 @@ var alive = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 
 // address when one has failed, or has not answered for a quarter of a second. Without a host it is this machine.
 // On the network unix the address is a path.
 //
-// If the latest connection to an address ended before the server answered, or with [Unserved], the next Dial begins
-// with the address after it: a server that hangs still accepts connections.
+// If the latest connection to an address ended before the server answered, or with [Unserved], the next Dial takes that
+// address only if all others fail: a server that hangs still accepts connections.
 //
 // The connection ends with an [ErrMalformed] when an answer is longer than [MaxAnswer], or the check refuses it.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -71,17 +71,28 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	if last, ok := d.unserved.Load(addr); ok {
-		i := slices.IndexFunc(addrs, func(a string) bool { return a == last }) + 1 // 0: the name has lost that address
-		addrs = slices.Concat(addrs[i:], addrs[:i])
-	}
-	return first(ctx, addrs, func(ctx context.Context, to string) (net.Conn, error) {
+	connect := func(ctx context.Context, to string) (net.Conn, error) {
 		c, err := d.one(ctx, network, net.JoinHostPort(to, port), host)
 		if g, ok := c.(ender); ok {
 			g.atUnserved(func() { d.unserved.Store(addr, to) })
 		}
 		return c, err
-	})
+	}
+	last, _ := d.unserved.Load(addr)
+	i := slices.IndexFunc(addrs, func(a string) bool { return a == last })
+	if i < 0 || len(addrs) == 1 {
+		return first(ctx, addrs, connect)
+	}
+	// That one accepts connections at once: in a race it would win again.
+	c, err := first(ctx, slices.Concat(addrs[i+1:], addrs[:i]), connect)
+	if err == nil {
+		return c, nil
+	}
+	c, lastErr := connect(ctx, addrs[i])
+	if lastErr != nil {
+		return nil, fmt.Errorf("%w; %w", err, lastErr)
+	}
+	return c, nil
 }
 
 // Addresses looks up the addresses of a host, for clients that do so before they dial.
@@ -125,7 +136,7 @@ func first(ctx context.Context, to []string, dial func(context.Context, string) 
 				case answers <- answer{conn, err}:
 				case <-ctx.Done():
 					if err == nil {
-						_ = conn.Close() // another was first, or the caller has given up
+						discard(conn) // another was first, or the caller has given up
 					}
 				}
 			}()

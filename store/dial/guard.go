@@ -171,6 +171,14 @@ func Unserved(c net.Conn) error {
 	return c.Close()
 }
 
+// discard closes a connection that was not used. That says nothing about its address.
+func discard(c net.Conn) {
+	if e, ok := c.(ender); ok {
+		e.atUnserved(nil)
+	}
+	_ = c.Close()
+}
+
 func (c *guarded) atUnserved(do func()) { c.unserved = do }
 
 func (c *guarded) endUnserved() error {

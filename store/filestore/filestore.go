@@ -58,8 +58,8 @@ type Store struct {
 	memory sync.Pool // of *texts, of reads of one key: each holder of a worker makes one every few seconds
 }
 
-// Open opens the store in a folder. Errors: [store.ErrNotFound] if it does not exist;
-// [store.ErrRefused] if machines share its file system, or it is not writable; and
+// Open opens the store in a folder, whose path may be relative to the working directory. Errors: [store.ErrNotFound] if it
+// does not exist; [store.ErrRefused] if the path is empty, machines share its file system, or it is not writable; and
 // [store.ErrUnavailable].
 func Open(dir string) (*Store, error) { return open(dir, false) }
 
@@ -68,6 +68,9 @@ func Open(dir string) (*Store, error) { return open(dir, false) }
 func Create(dir string) (*Store, error) { return open(dir, true) }
 
 func open(dir string, mayMake bool) (*Store, error) {
+	if dir == "" { // an unset variable would name another store in each working directory
+		return nil, fmt.Errorf("filestore: open: %w: the path is empty: name a folder", store.ErrRefused)
+	}
 	dir, err := filepath.Abs(dir) // the working directory may change
 	if err != nil {
 		return nil, fmt.Errorf("filestore: open %q: %w: %w", dir, store.ErrRefused, err)

@@ -77,6 +77,15 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
+// Each working directory would be another store.
+func TestAnEmptyPathIsRefused(t *testing.T) {
+	for _, open := range []func(string) (*filestore.Store, error){filestore.Open, filestore.Create} {
+		if s, err := open(""); !errors.Is(err, store.ErrRefused) || s != nil || !strings.Contains(err.Error(), "name a folder") {
+			t.Error(err)
+		}
+	}
+}
+
 func TestOnlyMakeCreatesAStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "firn")
 	for range 2 { // without a folder, and with one of another program

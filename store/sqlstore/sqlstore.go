@@ -78,7 +78,8 @@ type Store struct {
 // store then keeps three of them for leases, if there are more.
 //
 // In a database on another host Open creates the table if it does not exist, and otherwise writes nothing.
-// It keeps up to 16 connections idle (SetMaxIdleConns), or as many as there may be. In a SQLite file
+// It keeps up to 16 connections idle (SetMaxIdleConns), or as many as there may be: do not give it one of pgx's
+// stdlib.OpenDBFromPool, whose pool would have none left for others. In a SQLite file
 // only [Create] creates the table, so that a mistyped path is [store.ErrNotFound], not another, empty store.
 //
 // The error is [store.ErrRefused] if the table of that name is not Firn's, or the session is unfit; a

@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"errors"
+
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/numbering"
@@ -8,7 +10,7 @@ import (
 
 // numbers makes texts with a date and a counter, by a template.
 var numbers = &Kind{
-	Name: "number", Source: Template, fixed: []string{"template", "zone"}, settings: []any{Dated{}, Number{}},
+	Name: "number", Source: Template, fixed: []string{"template", "zone"}, settings: []any{Counted{}, Dated{}, Number{}},
 	Makes: func(n Namespace) string { return "numbers like " + n.Template },
 	Read: func(n Namespace) (func(string) (decode.Contents, error), error) {
 		_, format, err := n.NumberFormat()
@@ -31,11 +33,17 @@ func (n Namespace) NumberFormat() (numbering.Config, *numbering.Format, error) {
 }
 
 func (n Namespace) number(found Mistakes) (cfg numbering.Config, format *numbering.Format) {
-	cfg = numbering.Config{Template: n.Template, Time: firn.SystemTime()}
+	cfg = numbering.Config{Template: n.Template, Start: int64(n.filled().From), Time: firn.SystemTime()}
 	cfg.Zone, found["zone"] = ParseZone(n.Zone)
 	check := cfg
 	check.Counter = struct{ numbering.Counter }{} // which is not asked
-	format, found["template"] = numbering.New(check)
+	var err error
+	format, err = numbering.New(check)
+	if outside, ok := errors.AsType[*firn.RangeError](err); ok && outside.Field == "Start" {
+		found["from"] = err
+	} else {
+		found["template"] = err
+	}
 	return cfg, format
 }
 

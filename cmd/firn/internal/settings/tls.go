@@ -8,7 +8,7 @@ import (
 
 // TLS configures encryption.
 type TLS struct {
-	Cert string `yaml:"cert" required:"true" unset:"required" help:"file with the certificate and those between it and the authority, in PEM"`
+	Cert string `yaml:"cert" required:"true" unset:"required" help:"file with the certificate and those between it and the authority, in PEM; a relative path is one from the working directory, here and below"`
 	Key  string `yaml:"key" required:"true" unset:"required" help:"file with its key, in PEM"`
 
 	ClientCA   string `yaml:"client_ca" unset:"clients need no certificate" help:"file with the certificates of the authorities that clients' certificates are verified against"`

@@ -13,6 +13,26 @@ import (
 	"github.com/firn-id/firn/objectid"
 )
 
+func TestAKindThatNeedsNoStoreMakesNoIDTwice(t *testing.T) {
+	for _, k := range settings.Kinds {
+		if k.Source != settings.Local {
+			continue
+		}
+		next, err := wide(t, settings.Namespace{Kind: k.Name})
+		if err != nil {
+			t.Fatal(k.Name, err)
+		}
+		seen := map[string]bool{}
+		for range 1000 {
+			_, text, err := next(t.Context())
+			if err != nil || seen[text] {
+				t.Fatalf("%s: %s a second time, or %v", k.Name, text, err)
+			}
+			seen[text] = true
+		}
+	}
+}
+
 // Many callers at once: no id twice, and those of a caller in order where the kind
 // has one.
 func TestWideIDs(t *testing.T) {

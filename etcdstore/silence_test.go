@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -30,6 +29,20 @@ func get(t *testing.T, s *etcdstore.Store, patience time.Duration) error {
 		return err
 	}
 	return nil
+}
+
+// reached asks until another member answers.
+func reached(t *testing.T, s *etcdstore.Store) {
+	t.Helper()
+	for begun := time.Now(); ; {
+		err := get(t, s, look)
+		if err == nil {
+			return
+		}
+		if time.Since(begun) > 5*look {
+			t.Fatal(err)
+		}
+	}
 }
 
 // addresses opens a store whose only name has two addresses.
@@ -71,16 +84,12 @@ func TestAMemberWithoutALeaderIsLeftForAnotherOfItsName(t *testing.T) {
 	server := servers.Etcd(t)
 	without := (&giver{away: rpctypes.ErrGRPCNoLeader}).front(t, server)
 	balancer, _ := turns(t, without, server.Addr())
-	if err := get(t, open(t, "etcd://"+balancer.Addr()), look); err != nil {
-		t.Errorf("by a balancer: %v", err)
-	}
+	reached(t, open(t, "etcd://"+balancer.Addr()))
 	s, err := addresses(t, without, server.Addr())
-	if err == nil {
-		err = get(t, s, look)
-	}
 	if err != nil {
-		t.Errorf("by its addresses: %v", err)
+		t.Fatal(err)
 	}
+	reached(t, s)
 }
 
 // A member whose disk hangs answers pings.
@@ -105,76 +114,9 @@ func TestAHungMemberIsLeftForAnotherOfItsName(t *testing.T) {
 			if err := get(t, s, look); !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("it does not hang: %v", err)
 			}
-			if err := get(t, s, look); err != nil {
-				t.Error(err)
-			}
+			reached(t, s)
 		})
 	}
-}
-
-func TestAHungMemberLeavesTheRotation(t *testing.T) {
-	t.Parallel()
-	server := servers.Etcd(t)
-	g := new(giver)
-	s := open(t, "etcd://"+g.front(t, server)+","+server.Addr())
-	for before := g.gets.Load(); g.gets.Load() == before; { // until it is connected
-		if err := get(t, s, look); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g.hung.Store(true)
-	failed := 0
-	for range 20 {
-		if get(t, s, look) != nil {
-			failed++
-		}
-	}
-	if failed == 0 || failed > 3 { // one, unless a busy machine sends calls late
-		t.Errorf("%d of 20 calls failed", failed)
-	}
-	server.Kill() // the other is all there is: it does not rest any more
-	server.Restart()
-	g.hung.Store(false)
-	g.gets.Store(0)
-	used(t, s, g)
-}
-
-// used asks until all these have answered: sooner than a rest ends. A call may find a connection that is broken.
-func used(t *testing.T, s *etcdstore.Store, all ...*giver) {
-	t.Helper()
-	var err error
-	idle := func(g *giver) bool { return g.gets.Load() == 0 }
-	for begun := time.Now(); slices.ContainsFunc(all, idle); err = get(t, s, look) {
-		if time.Since(begun) > 10*time.Second {
-			t.Fatalf("one still rests: %v", err)
-		}
-	}
-}
-
-// As when all stop for some seconds.
-func TestNoMemberRestsIfAllHang(t *testing.T) {
-	t.Parallel()
-	server := servers.Etcd(t)
-	gs := []*giver{{}, {}}
-	s := open(t, "etcd://"+gs[0].front(t, server)+","+gs[1].front(t, server))
-	for gs[0].gets.Load() == 0 || gs[1].gets.Load() == 0 {
-		if err := get(t, s, look); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, g := range gs {
-		g.hung.Store(true)
-	}
-	for range 2 {
-		if get(t, s, look) == nil {
-			t.Fatal("it does not hang")
-		}
-	}
-	for _, g := range gs {
-		g.hung.Store(false)
-		g.gets.Store(0)
-	}
-	used(t, s, gs...)
 }
 
 func TestACallThatEndsEarlyKeepsItsConnection(t *testing.T) {
@@ -229,11 +171,5 @@ func TestANameWhoseFirstAddressHangsIsReachedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy.Lead(hangs.Addr().String())
-	begun := time.Now()
-	for err = get(t, s, look); err != nil && time.Since(begun) < 4*look; {
-		err = get(t, s, look)
-	}
-	if err != nil {
-		t.Error(err)
-	}
+	reached(t, s)
 }

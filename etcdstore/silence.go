@@ -1,0 +1,127 @@
+package etcdstore
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/firn-id/firn/store/dial"
+)
+
+const (
+	// silence is how long a connection may answer none of its calls. Then there is time left to find another member, as
+	// newcomers wait 12 s for a holder; and a cluster so slow answers hardly any call in time.
+	silence = 4 * time.Second
+	// patience is how long a call must have waited to say something about its connection.
+	patience = 1500 * time.Millisecond
+	// leave is how often connections are closed as their members have no leader. Without it, calls would dial as fast as they fail.
+	leave = time.Second
+	// closing is how long the next call waits until gRPC has left a connection. Otherwise it
+	// could be sent on that, and its outcome would be unknown.
+	closing = time.Second
+)
+
+// dialing returns a dialer of connections that are closed if their member hangs or has no leader. Such a member answers
+// pings, so gRPC would keep them. The next connection may lead to another one behind the name: an address, or a server of
+// a balancer.
+func dialing(dialer *dial.Dialer) func(context.Context, string) (net.Conn, error) {
+	var left left
+	return func(ctx context.Context, member string) (net.Conn, error) {
+		dialed, err := dialer.Dial(ctx, "tcp", member)
+		if err != nil {
+			return nil, err
+		}
+		return &connection{Conn: dial.Impatient(dialed, answerTimeout, false), dialed: dialed, left: &left, gone: make(chan struct{})}, nil
+	}
+}
+
+// left is when a connection of a client was last closed as its member has no leader.
+type left struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// again reports whether another one may be.
+func (l *left) again(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.at.IsZero() && now.Sub(l.at) < leave {
+		return false
+	}
+	l.at = now
+	return true
+}
+
+// connection is a connection to a member.
+type connection struct {
+	net.Conn
+	dialed net.Conn
+	left   *left
+
+	mu       sync.Mutex
+	answered time.Time // when the latest call was
+	silent   time.Time // since when none was, as calls failed; zero: the latest was answered
+
+	once sync.Once
+	gone chan struct{} // closed once gRPC does not use it any more
+}
+
+// localAddr is how a call finds its connection: gRPC tells it the address.
+type localAddr struct {
+	net.Addr
+	connection *connection
+}
+
+// LocalAddr implements [net.Conn].
+func (c *connection) LocalAddr() net.Addr { return localAddr{c.Conn.LocalAddr(), c} }
+
+// Close implements [net.Conn].
+func (c *connection) Close() error {
+	c.once.Do(func() { close(c.gone) })
+	return c.Conn.Close()
+}
+
+// ended closes the connection of a call that ended if it is of no more use.
+func ended(at peer.Peer, begun time.Time, err error) {
+	by, ok := at.LocalAddr.(localAddr)
+	if !ok { // it had no connection
+		return
+	}
+	c := by.connection
+	if c.serves(begun, time.Now(), err) {
+		return
+	}
+	_ = dial.Unserved(c.dialed) // gRPC finds it closed
+	select {
+	case <-c.gone:
+	case <-time.After(closing):
+	}
+}
+
+// serves reports whether a connection is to be kept after a call.
+func (c *connection) serves(begun, now time.Time, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if noLeader(err) {
+		return !c.left.again(now)
+	}
+	if code := status.Code(err); code != codes.Canceled && code != codes.DeadlineExceeded {
+		c.answered, c.silent = now, time.Time{}
+		return true
+	}
+	if now.Sub(begun) < patience {
+		return true
+	}
+	if c.answered.After(begun) {
+		begun = c.answered
+	}
+	if c.silent.IsZero() {
+		c.silent = begun
+	}
+	return now.Sub(c.silent) < silence
+}
