@@ -116,25 +116,23 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 	}
 	f := store.Finding{Subject: "namespace"}
 	write := s.counter(name)
-	isNew := write.Value != nil && write.Revision == 0
-	switch made.(type) {
-	case *sequences:
-		var one struct{ Last string } // which the write would have taken
-		if err := json.Unmarshal(write.Value, &one); err != nil {
-			return []store.Finding{Fails(f.Subject, err)}
-		}
-		f.Says = name + " goes on at " + one.Last
-	case *segments:
+	switch _, ranges := made.(*segments); {
+	case write.Value == nil: // it needed no write
+		return nil
+	case write.Revision == 0:
+		f.Says = name + " is new in this store: it begins at its first number"
+	case ranges:
 		counter, err := segment.ReadCounter(ctx, s, name)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return []store.Finding{Fails(f.Subject, err)}
 		}
 		f.Says = fmt.Sprintf("%s goes on at %d", name, max(counter.Next, uint64(set.SegmentConfig().Start)))
 	default:
-		f.Says = name + " goes on where it was"
-	}
-	if isNew {
-		f.Says = name + " is new in this store: it begins at its first number"
+		var one struct{ Last string } // which the write would have taken
+		if err := json.Unmarshal(write.Value, &one); err != nil {
+			return []store.Finding{Fails(f.Subject, err)}
+		}
+		f.Says = name + " goes on at " + one.Last
 	}
 	return []store.Finding{f}
 }
