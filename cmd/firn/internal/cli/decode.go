@@ -82,7 +82,7 @@ lists the presets that give a plausible one.`,
 			}
 			if k != nil && k.Read != nil {
 				set := k.Only(flags.set)
-				read, err = k.Read(set)
+				read, err = set.ReadByForm()
 				if err := errors.Join(refuseEmpty(cmd.Flags(), set, k.Settings()), err); err != nil {
 					return usage(err)
 				}

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -30,6 +31,27 @@ func (n Namespace) Reader(cipher *veil.Cipher) (decode.Reader, error) {
 		read, err = n.behindPrefix(read)
 	}
 	return decode.Reader{Makes: makes, Read: func(text, _ string) (decode.Contents, error) { return read(text) }}, err
+}
+
+// ReadByForm returns what reads an id of the kind of n with any prefix, or without one.
+func (n Namespace) ReadByForm() (func(string) (decode.Contents, error), error) {
+	k := n.Of()
+	read, err := k.Read(n)
+	if err != nil || k.Format != nil { // which reads prefixes by itself
+		return read, err
+	}
+	return func(text string) (decode.Contents, error) {
+		if end := strings.LastIndexByte(text, '_'); end >= 0 {
+			of := n
+			of.Prefix = text[:end]
+			behind, err := of.behindPrefix(read)
+			if err != nil {
+				return decode.Contents{}, err
+			}
+			return behind(text)
+		}
+		return read(text)
+	}, nil
 }
 
 // behindPrefix returns read for ids whose bytes follow a prefix.
