@@ -86,6 +86,8 @@ func TestAMistypedNameIsGuessed(t *testing.T) {
 	for line, want := range map[string]string{
 		"next --layuot x":     "unknown flag: --layuot: did you mean --layout?",
 		"decode --frmat hex":  "unknown flag: --frmat: did you mean --format?",
+		"next --count 5":      "unknown flag: --count: did you mean -n?\n",
+		"serve --port 8080":   "unknown flag: --port: did you mean --http?\n",
 		"next --zzzzzzz":      "unknown flag: --zzzzzzz\n",
 		"next --kind uid":     "number are allowed: did you mean uuid, uuid4 or uuid7?\n",
 		"decode --kind uid 5": "objectid are allowed: did you mean uuid?\n",

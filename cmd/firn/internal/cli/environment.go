@@ -132,6 +132,9 @@ func flagError(flags *pflag.FlagSet, err error) error {
 			}
 		})
 		name := missing.GetSpecifiedName()
+		if f := flags.Lookup(elsewhere[name]); f != nil {
+			return fmt.Errorf("%w: did you mean %s?", err, flagName(f))
+		}
 		for _, s := range settings.All() {
 			if f := flags.Lookup(s.Flag); s.Key == name && f != nil && !f.Hidden {
 				return fmt.Errorf("%w: did you mean --%s?", err, s.Flag)
@@ -144,15 +147,22 @@ func flagError(flags *pflag.FlagSet, err error) error {
 		return err
 	}
 	f := invalid.GetFlag()
-	name := "--" + f.Name
-	if f.Name == f.Shorthand {
-		name = "-" + f.Name
-	}
+	name := flagName(f)
 	assign := name + " "
 	if f.NoOptDefVal != "" {
 		assign = name + "="
 	}
 	return unreadable(f, name, assign, invalid.GetValue())
+}
+
+// elsewhere has the flags by what other programs call them.
+var elsewhere = map[string]string{"count": "n", "port": "http", "listen": "http", "address": "http"}
+
+func flagName(f *pflag.Flag) string {
+	if f.Name == f.Shorthand {
+		return "-" + f.Name
+	}
+	return "--" + f.Name
 }
 
 // unreadable returns the error about a value that does not fit its flag. Assign is the beginning of the example, such
