@@ -19,7 +19,8 @@ const (
 	silence = 4 * time.Second
 	// patience is how long a call must have waited to say something about its connection.
 	patience = 1500 * time.Millisecond
-	// leave is how often connections are closed as their members have no leader. Without it, calls would dial as fast as they fail.
+	// leave is the least time between two connections that are closed because their members have no leader. Without it,
+	// calls would dial as fast as they fail.
 	leave = time.Second
 	// closing is how long the next call waits until gRPC has left a connection. Otherwise it
 	// could be sent on that, and its outcome would be unknown.
@@ -30,30 +31,30 @@ const (
 // pings, so gRPC would keep them. The next connection may lead to another one behind the name: an address, or a server of
 // a balancer.
 func dialing(dialer *dial.Dialer) func(context.Context, string) (net.Conn, error) {
-	var left left
+	var leaves rate
 	return func(ctx context.Context, member string) (net.Conn, error) {
 		dialed, err := dialer.Dial(ctx, "tcp", member)
 		if err != nil {
 			return nil, err
 		}
-		return &connection{Conn: dial.Impatient(dialed, answerTimeout, false), dialed: dialed, left: &left, gone: make(chan struct{})}, nil
+		return &connection{Conn: dial.Impatient(dialed, answerTimeout, false), dialed: dialed, leaves: &leaves, gone: make(chan struct{})}, nil
 	}
 }
 
-// left is when a connection of a client was last closed as its member has no leader.
-type left struct {
-	mu sync.Mutex
-	at time.Time
+// rate limits how often a client closes a connection because its member has no leader.
+type rate struct {
+	mu   sync.Mutex
+	last time.Time
 }
 
-// again reports whether another one may be.
-func (l *left) again(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.at.IsZero() && now.Sub(l.at) < leave {
+// allows reports whether one may be closed now, and counts it.
+func (r *rate) allows(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.last.IsZero() && now.Sub(r.last) < leave {
 		return false
 	}
-	l.at = now
+	r.last = now
 	return true
 }
 
@@ -61,7 +62,7 @@ func (l *left) again(now time.Time) bool {
 type connection struct {
 	net.Conn
 	dialed net.Conn
-	left   *left
+	leaves *rate
 
 	mu       sync.Mutex
 	answered time.Time // when the latest call was
@@ -108,7 +109,7 @@ func (c *connection) serves(begun, now time.Time, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if noLeader(err) {
-		return !c.left.again(now)
+		return !c.leaves.allows(now)
 	}
 	if code := status.Code(err); code != codes.Canceled && code != codes.DeadlineExceeded {
 		c.answered, c.silent = now, time.Time{}

@@ -18,7 +18,7 @@
 //
 // # When not to use it
 //
-// In production: the clock moves only when it is told to. In a test whose ids need only be unique: leave
+// In production: the clock moves only when the test moves it. In a test whose ids need only be unique: leave
 // Time unset. For code that calls [time.Now] or has timers or deadlines of its own, use testing/synctest,
 // whose clock never goes back and begins in 2000, before Firn's default epoch. Time-outs of calls of a store
 // follow the system's clock too, whatever Time is.

@@ -175,7 +175,7 @@ func TestANewcomerCanceledWhileItWaits(t *testing.T) {
 	}
 }
 
-// A newcomer whose deadline passes is told how much it needs.
+// The error of a newcomer whose deadline passes says how much time it needs.
 func TestANewcomerWithTooLittleTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := newWorld(t)

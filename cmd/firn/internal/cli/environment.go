@@ -155,7 +155,7 @@ func flagError(flags *pflag.FlagSet, err error) error {
 	return unreadable(f, name, assign, invalid.GetValue())
 }
 
-// elsewhere has the flags by what other programs call them.
+// elsewhere maps what other programs call a flag to its name here.
 var elsewhere = map[string]string{"count": "n", "port": "http", "listen": "http", "address": "http"}
 
 func flagName(f *pflag.Flag) string {

@@ -121,8 +121,8 @@ func (g *guard) end(client *share.Client) {
 	}
 }
 
-// forConnection makes config, which is for this connection alone, that for a connection: the phase of the handshake ends with it, and it has HTTP/2 only
-// if the client may have one more such connection.
+// forConnection completes the TLS configuration of one connection, which is its own: the phase of the handshake ends with
+// it, and it offers HTTP/2 only if the client may have one more such connection.
 func forConnection(config *tls.Config, hello *tls.ClientHelloInfo) *tls.Config {
 	c := counted(hello.Conn)
 	if c == nil {
