@@ -66,7 +66,7 @@ func ask(t testing.TB) lease.Ask {
 	t.Helper()
 	now, err := firn.DefaultLayout().Tick(time.Now())
 	check(t, err)
-	return lease.Ask{Now: now, From: now, Window: 300_000}
+	return lease.Ask{Now: now, From: now, Window: 3_600_000}
 }
 
 // TestAHolderMakesFewStoreCalls counts the store calls of Look and Renew.
