@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -63,7 +65,8 @@ instead. The default store is a folder of this user.`,
 				return p.ending(writeWide(cmd.Context(), set, n, p))
 			}
 			if isCounted(k) {
-				c, err := as.counted(cmd.Flags(), set, n, format, flags.log(cmd.ErrOrStderr()))
+				log := cmp.Or(flags.log(cmd.ErrOrStderr()), slog.New(&newCounter{waiting{cmd.ErrOrStderr()}, as.name}))
+				c, err := as.counted(cmd.Flags(), set, n, format, log)
 				if err != nil {
 					return usage(err)
 				}
