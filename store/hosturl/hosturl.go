@@ -82,6 +82,10 @@ func (u *URL) login(text string) {
 	var err1, err2 error
 	u.User, err1 = url.PathUnescape(user)
 	u.Password, err2 = url.PathUnescape(password)
+	if !ok && err1 == nil && !strings.ContainsAny(text, "@/") {
+		u.Fail(errors.New("the user before @ has no password: write USER:PASSWORD@, or USER:@ if it has none; a password alone is :PASSWORD@"))
+		return
+	}
 	if !ok || err1 != nil || err2 != nil || strings.ContainsAny(text, "@/") {
 		u.Fail(errors.New("what stands before @ is USER:PASSWORD or :PASSWORD, with the characters @ : / ? # % escaped as in %40"))
 	}

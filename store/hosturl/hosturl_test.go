@@ -51,6 +51,16 @@ func TestErrReportsAllMistakesAtOnceAndNoPassword(t *testing.T) {
 	}
 }
 
+func TestAUserWithoutAPasswordIsToldWhereItGoes(t *testing.T) {
+	const want = "the user before @ has no password: write USER:PASSWORD@, or USER:@ if it has none; a password alone is :PASSWORD@"
+	if err := hosturl.Parse("x://geheim@h", "1", "x").Err(); err == nil || err.Error() != want {
+		t.Error(err)
+	}
+	if err := hosturl.Parse("x://user:@h", "1", "x").Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnotherSchemeIsTheOnlyMistakeReported(t *testing.T) {
 	for text, want := range map[string]string{
 		"localhost:7000":         `"localhost:7000": a URL begins with redis:// or rediss://, as in redis://localhost:7000`,

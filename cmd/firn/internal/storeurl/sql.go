@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,9 @@ func MySQLHint(err error, tables string) string {
 }
 
 func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connections int, err error) {
+	if instead := fromDSN(text); instead != "" {
+		return nil, 0, urlErrorf("%w: did you mean %s?", store.ErrRefused, instead)
+	}
 	u := hosturl.Parse(text, "3306", "mysql")
 	database := strings.TrimSuffix(u.Path, "/")
 	if database == "" {
@@ -136,6 +140,17 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 		}
 		return err
 	})), connections, nil
+}
+
+// fromDSN returns the URL of a database that the text names in the driver's own form, USER:PASSWORD@tcp(HOST:PORT)/DATABASE;
+// "" for other texts. It repeats nothing before the last @: that may be a password.
+func fromDSN(text string) string {
+	at := strings.LastIndexByte(text, '@')
+	cfg, err := mysql.ParseDSN(text[at+1:])
+	if at < 0 || err != nil || !strings.HasPrefix(text[at:], "@tcp(") {
+		return ""
+	}
+	return "mysql://USER:PASSWORD@" + cfg.Addr + "/" + url.PathEscape(cfg.DBName)
 }
 
 // loginBounded bounds an attempt to connect, login included: the driver bounds only the dial.

@@ -139,6 +139,8 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 		return nil, urlErrorf("the store's URL is empty: %s are supported, as in file:/var/lib/firn", supported())
 	case !strings.Contains(text, ":"):
 		return nil, urlErrorf("store %q has no scheme: %s are supported, as in file:%[1]s", Redact(text), supported())
+	case !known && fromDSN(text) != "":
+		return nil, urlErrorf("store %q: did you mean %s?", Redact(text), fromDSN(text))
 	case !known && isHost(text):
 		return nil, urlErrorf("store %q has no scheme: %s are supported, as in %s://%[1]s", Redact(text), supported(), schemeOf(rest))
 	case !known:

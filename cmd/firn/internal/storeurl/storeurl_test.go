@@ -2,6 +2,7 @@ package storeurl_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -63,6 +64,23 @@ func FuzzRedactKeepsNothingBeforeTheLastAt(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestADSNOfTheDriverIsToldItsURL(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"user:s3cret@tcp(127.0.0.1:3306)/db":               "did you mean mysql://USER:PASSWORD@127.0.0.1:3306/db?",
+		"user:s3/c:ret@x@tcp(db)/shop?tls=true&timeout=3s": "did you mean mysql://USER:PASSWORD@db:3306/shop?",
+		"mysql://user:s3cret@tcp([::1]:3307)/a%20b":        "did you mean mysql://USER:PASSWORD@[::1]:3307/a%20b?",
+	} {
+		if _, err := storeurl.Open(context.Background(), dsn); !errors.Is(err, storeurl.ErrURL) || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "ret") {
+			t.Errorf("%s: %v, want %s", dsn, err, want)
+		}
+	}
+	for _, other := range []string{"user:s3cret@tcp(127.0.0.1:3306)", "user:s3cret@udp(h:1)/db", "tcp(h:1)/db"} {
+		if _, err := storeurl.Open(context.Background(), other); err == nil || strings.Contains(err.Error(), "mean") || strings.Contains(err.Error(), "cret") {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
 }
 
 func TestMemoryTakesNothingAfterTheColon(t *testing.T) {
