@@ -137,6 +137,8 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 	switch {
 	case text == "":
 		return nil, urlErrorf("the store's URL is empty: %s are supported, as in file:/var/lib/firn", supported())
+	case strings.Contains(text, "${"):
+		return nil, urlErrorf("store %q: ${NAME} is not replaced by a variable: write the value, or leave the store out of the file and set FIRN_STORE; in a password, write %%24 for $", Redact(text))
 	case !strings.Contains(text, ":"):
 		return nil, urlErrorf("store %q has no scheme: %s are supported, as in file:%[1]s", Redact(text), supported())
 	case !known && fromDSN(text) != "":
@@ -161,7 +163,7 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 // Create is [Open], but first creates a store in a folder or in a SQLite file. The other stores are on
 // servers, and need no creation.
 func Create(ctx context.Context, text string) (store.Store, error) {
-	if k, rest, _ := find(text); k.create != nil {
+	if k, rest, _ := find(text); k.create != nil && !strings.Contains(text, "${") {
 		return k.create(ctx, rest)
 	}
 	return Open(ctx, text)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
+	"github.com/firn-id/firn/store"
 )
 
 func TestErrorsNeverContainAPassword(t *testing.T) {
@@ -64,6 +65,17 @@ func FuzzRedactKeepsNothingBeforeTheLastAt(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAVariableInAURLIsRefused(t *testing.T) {
+	for _, text := range []string{"redis://:${PASSWORD}@h:6379/0", "${STORE}", "${HOST}:6379", "file:${HOME}/firn", "sqlite:/x/${NAME}.db"} {
+		for _, open := range []func(context.Context, string) (store.Store, error){storeurl.Open, storeurl.Create} {
+			_, err := open(context.Background(), text)
+			if !errors.Is(err, storeurl.ErrURL) || !strings.Contains(err.Error(), ": ${NAME} is not replaced by a variable: write the value,") || !strings.HasSuffix(err.Error(), "write %24 for $") || strings.Contains(err.Error(), "PASSWORD") {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
 }
 
 func TestADSNOfTheDriverIsToldItsURL(t *testing.T) {
