@@ -177,6 +177,10 @@ manifests: ## render deploy/kubernetes.yaml from the chart in deploy/helm
 tidy: ## tidy the go.mod files of all modules
 	scripts/tidy
 
+.PHONY: tidy-check
+tidy-check: ## fail if a go.mod or go.sum is not tidy
+	scripts/tidy -check
+
 .PHONY: offwork
 offwork: ## build each module as if published, without the workspace
 	scripts/offwork
