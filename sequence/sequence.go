@@ -61,7 +61,8 @@ type Config struct {
 	Time firn.TimeSource
 	// Random draws backoff. It is called concurrently. Default: math/rand/v2.
 	Random func() uint64
-	// Log receives what an operator should know. Default: nothing.
+	// Log receives what an operator should know. A record with the attribute "first" says that a name is new in the
+	// store. Default: nothing.
 	Log *slog.Logger
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -32,28 +31,6 @@ type counted struct {
 	write appender // of numbers
 	log   *slog.Logger
 }
-
-// newCounter is the log of counters without --verbose. It writes that a counter is new in the store: the name may be
-// misspelt, or the store another.
-type newCounter struct {
-	waiting
-	name string
-}
-
-// Handle implements [slog.Handler].
-func (c *newCounter) Handle(_ context.Context, r slog.Record) error {
-	if !strings.HasSuffix(r.Message, " is new in this store") { // segments and sequences
-		return nil
-	}
-	_, err := fmt.Fprintf(c.out, "firn: %q is a new counter in this store\n", c.name)
-	return err
-}
-
-// WithAttrs implements [slog.Handler].
-func (c *newCounter) WithAttrs([]slog.Attr) slog.Handler { return c }
-
-// WithGroup implements [slog.Handler].
-func (c *newCounter) WithGroup(string) slog.Handler { return c }
 
 // counted returns the ids that the flags describe.
 func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int64, format string, log *slog.Logger) (counted, error) {

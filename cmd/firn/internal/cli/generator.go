@@ -67,16 +67,14 @@ func (f *generatorFlags) configOf(set settings.Namespace, stderr io.Writer) (lea
 	}
 	cfg, err := set.Lease()
 	cfg.PinnedAhead = f.pinnedAhead
-	if cfg.Log = f.log(stderr); cfg.Log == nil {
-		cfg.Log = slog.New(&waiting{stderr})
-	}
+	cfg.Log = f.log(stderr)
 	return cfg, err
 }
 
-// log returns the log of --verbose; nil without it.
+// log returns the log of the lease or the counter.
 func (f *generatorFlags) log(stderr io.Writer) *slog.Logger {
 	if !f.verbose {
-		return nil
+		return slog.New(&notices{stderr})
 	}
 	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

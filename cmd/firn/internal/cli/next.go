@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -65,8 +63,7 @@ instead. The default store is a folder of this user.`,
 				return p.ending(writeWide(cmd.Context(), set, n, p))
 			}
 			if isCounted(k) {
-				log := cmp.Or(flags.log(cmd.ErrOrStderr()), slog.New(&newCounter{waiting{cmd.ErrOrStderr()}, as.name}))
-				c, err := as.counted(cmd.Flags(), set, n, format, log)
+				c, err := as.counted(cmd.Flags(), set, n, format, flags.log(cmd.ErrOrStderr()))
 				if err != nil {
 					return usage(err)
 				}

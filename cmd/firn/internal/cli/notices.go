@@ -19,19 +19,22 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// waiting is the log without --verbose. It writes warnings, and what the command waits for: to join a pool may take
-// seconds.
-type waiting struct{ out io.Writer }
+// notices is the log without --verbose. It writes warnings; what the command waits for, since to join a pool may take
+// seconds; and that a counter is new, since its name may be misspelt.
+type notices struct{ out io.Writer }
 
 // Enabled implements [slog.Handler].
-func (w *waiting) Enabled(context.Context, slog.Level) bool { return true }
+func (w *notices) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements [slog.Handler].
-func (w *waiting) Handle(_ context.Context, r slog.Record) error {
+func (w *notices) Handle(_ context.Context, r slog.Record) error {
 	line, shown := "firn: "+r.Message, r.Level >= slog.LevelWarn
 	r.Attrs(func(a slog.Attr) bool {
 		line += fmt.Sprintf(", %s %v", a.Key, a.Value)
-		shown = shown || a.Key == "for" || a.Key == "until" // it announces a wait, see lease.Config.Log
+		switch a.Key {
+		case "for", "until", "first": // see the Config.Log of leases and counters
+			shown = true
+		}
 		return true
 	})
 	if !shown {
@@ -42,7 +45,7 @@ func (w *waiting) Handle(_ context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements [slog.Handler].
-func (w *waiting) WithAttrs([]slog.Attr) slog.Handler { return w }
+func (w *notices) WithAttrs([]slog.Attr) slog.Handler { return w }
 
 // WithGroup implements [slog.Handler].
-func (w *waiting) WithGroup(string) slog.Handler { return w }
+func (w *notices) WithGroup(string) slog.Handler { return w }
