@@ -39,7 +39,6 @@ type disk interface {
 	// write writes and syncs a file. It also syncs the file's name if the file is new or withName is
 	// set: its creator may have been killed before it synced the name.
 	write(name string, text []byte, withName bool) error
-	sync(name string) error // and the name
 	list() ([]string, error)
 }
 
@@ -268,17 +267,6 @@ func (d *osDisk) replace(name string, text []byte, andSync bool) error {
 		return unconfirmed(d.inFolder(err))
 	}
 	return nil
-}
-
-func (d *osDisk) sync(name string) error {
-	f, err := d.root.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return d.inFolder(err)
-	}
-	if err = errors.Join(syncFile(f), f.Close()); err == nil {
-		err = d.syncNames()
-	}
-	return err
 }
 
 // syncNames syncs the locked folder.

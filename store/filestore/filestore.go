@@ -10,8 +10,8 @@
 //
 // # Files
 //
-// All registers of a pool are stored together, and likewise all segments, and all sequences: if single
-// registers could vanish, a held slot would look free. They are in two files: a write overwrites the
+// All registers of a pool are stored together, and likewise all counters: if single registers could vanish, a
+// held slot would look free. They are in two files: a write overwrites the
 // older one and syncs it. Each file is text of at most 64 MiB, with a checksum and the number of writes
 // made so far; the valid file with the greater number counts. So after a crash or a loss of power the
 // registers are in their state before the write or after it, and a confirmed write stays. This takes
@@ -24,8 +24,9 @@
 // The file "firn.counts" has the number of writes made to each pair of files. If a pair has fewer,
 // nothing is written: its later file was damaged, lost, or replaced by an older copy.
 //
-// After a failed sync, the store is unavailable until it is opened again: a second sync may report
-// success although the first one lost the data. Reopen it in all processes that use it.
+// After a failed sync, or another failure of the disk in a write, the store is unavailable until it is opened again.
+// A second sync may report success although the first one lost the data, so the next write, of any process,
+// first writes that data again.
 package filestore
 
 import (
@@ -285,7 +286,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			return "", err
 		}
 		defer s.disk.unlock()
-		return s.swap(ctx, e, old)
+		life, err = s.swap(ctx, e, old)
+		return life, s.poison(err)
 	})
 }
 
@@ -339,8 +341,8 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 	case ctx.Err() != nil: // the caller has stopped waiting
 		return "", store.ContextError(ctx)
 	}
-	if f.writes > counts[of] { // its writer was killed, perhaps before the sync
-		err = s.poison(s.disk.sync(fileName(of, f.file)))
+	if f.writes > counts[of] { // its writer was killed, perhaps before the sync, or its sync failed: a mere sync could report success now
+		err = s.disk.write(fileName(of, f.file), f.encode(of), true)
 	}
 	f = f.set(e)
 	f.writes++
@@ -349,7 +351,7 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 		err = fmt.Errorf("%w: the registers of %q are more than %d bytes: use another store", store.ErrRefused, of, maxFile)
 	}
 	if err == nil {
-		err = s.poison(s.disk.write(fileName(of, 1-f.file), text, f.writes <= 2))
+		err = s.disk.write(fileName(of, 1-f.file), text, f.writes <= 2)
 	}
 	if err != nil {
 		return "", err

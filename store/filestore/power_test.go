@@ -26,7 +26,10 @@ type weakDisk struct {
 	noFileSync, noFolderSync, oneFile bool
 }
 
-type weakFile struct{ text, synced []byte }
+type weakFile struct {
+	text, synced []byte
+	lost         bool // a sync of the text failed: later ones report success, as in Linux
+}
 
 // A process uses the disk until it is killed.
 type process struct {
@@ -60,7 +63,7 @@ func (p *process) step() error {
 func (d *weakDisk) cut() {
 	d.held = nil
 	names := map[string]*weakFile{}
-	for name := range mapUnion(d.names, d.named) {
+	for _, name := range slices.Sorted(maps.Keys(mapUnion(d.names, d.named))) { // in the same order for each seed
 		f := d.names[name]
 		if d.random.IntN(2) == 0 {
 			f = d.named[name]
@@ -83,7 +86,10 @@ func (d *weakDisk) cut() {
 		if string(f.text) == string(f.synced) {
 			kept = f.synced
 		}
-		names[name] = &weakFile{kept, kept}
+		if f.lost {
+			kept = f.synced
+		}
+		names[name] = &weakFile{text: kept, synced: kept}
 	}
 	d.names, d.named = names, maps.Clone(names)
 }
@@ -173,8 +179,9 @@ func (p *process) write(name string, text []byte, withName bool) error {
 	if err := p.step(); err != nil {
 		return unconfirmed(err)
 	}
-	f.text = f.text[:len(text)]
+	f.text, f.lost = f.text[:len(text)], false
 	if err := p.step(); err != nil {
+		f.lost = !p.killed
 		return unconfirmed(fmt.Errorf("%w: %w", errDisk, err))
 	}
 	if !p.noFileSync {
@@ -189,18 +196,6 @@ func (p *process) write(name string, text []byte, withName bool) error {
 	if !p.noFolderSync {
 		p.named = maps.Clone(p.names)
 	}
-	return nil
-}
-
-func (p *process) sync(name string) error {
-	if err := p.step(); err != nil {
-		return err
-	}
-	p.names[name].synced = slices.Clone(p.names[name].text)
-	if err := p.step(); err != nil {
-		return err
-	}
-	p.named = maps.Clone(p.names)
 	return nil
 }
 
