@@ -609,3 +609,43 @@ func (asked) Renew(_ context.Context, held firn.Grant, ask Ask) (firn.Grant, err
 	held.Through = max(held.Through, ask.From+1_000_000)
 	return held, nil
 }
+
+// A crossing source runs during once a renewal has been confirmed, before the lease has it.
+type crossing struct {
+	*Slots
+	during func()
+}
+
+func (s *crossing) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+	grant, err := s.Slots.Renew(ctx, held, ask)
+	if during := s.during; during != nil {
+		s.during = nil
+		during()
+	}
+	return grant, err
+}
+
+func TestARenewalOfAWorkerLeftMeanwhileDoesNotReplaceTheNewOne(t *testing.T) {
+	w := newWorld(t)
+	l := w.start(func(c *Config) {
+		small(c)
+		c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.SwitchWorker()}
+	})
+	w.mustTake(l, 10)
+	left := l.State().Worker
+	l.source = &crossing{l.source.(*Slots), func() {
+		w.time.Step(-time.Second)
+		w.mustTake(l, 1) // by another worker
+	}}
+	w.time.Pass(time.Duration(l.window) * l.gen.Layout().Unit() * 3 / 4)
+	w.mustTake(l, 10)
+	l.turn(t.Context())
+	if s := l.State(); s.Worker == left || s.Switches != 1 {
+		t.Fatalf("%+v: the worker was to be switched", s)
+	}
+	for range 40 { // longer than the window of the worker left
+		w.time.Pass(5 * time.Second)
+		l.turn(t.Context())
+		w.mustTake(l, 1)
+	}
+}
