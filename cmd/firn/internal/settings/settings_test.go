@@ -10,9 +10,17 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
+func kindNames() string {
+	var all []string
+	for _, k := range settings.Kinds {
+		all = append(all, k.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
 // wrongNamespaces are mistakes in a namespace, with their errors.
 var wrongNamespaces = map[string]string{
-	"{kind: uuidx}":                             `namespaces.a.kind: "uuidx" is not a valid kind: snowflake, serial, segment, sequence, number, uuid, objectid are allowed`,
+	"{kind: uuidx}":                             `namespaces.a.kind: "uuidx" is not a valid kind: ` + kindNames() + ` are allowed`,
 	"{kind: uuid, version: 5}":                  `namespaces.a.version: "5" is not a valid UUID version: 4 and 7 are allowed`,
 	"{kind: uuid, layout: firn}":                "a namespace of kind uuid has no layout: it has version, prefix",
 	"{kind: sequence, min_step: 5}":             "a namespace of kind sequence has no min_step",
