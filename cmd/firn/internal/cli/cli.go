@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 )
 
 // The exit statuses.
@@ -72,7 +72,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	if lines, ok := root.ErrOrStderr().(*logging.Queue); ok { // of a server
+	if lines, ok := root.ErrOrStderr().(*telemetry.Queue); ok { // of a server
 		stderr = lines
 		defer func() { _ = lines.Close() }() // there is no one left to tell
 	}

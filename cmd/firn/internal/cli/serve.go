@@ -20,7 +20,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
@@ -237,7 +236,7 @@ func warn(ctx context.Context, s store.Store, log *slog.Logger) {
 
 // newLog returns the log on standard error. From then on nothing waits for whoever reads that: all lines go through a
 // queue, which Main closes.
-func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, *logging.Queue, error) {
+func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, *telemetry.Queue, error) {
 	options := &slog.HandlerOptions{}
 	if verbose {
 		options.Level = slog.LevelDebug
@@ -251,7 +250,7 @@ func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, *log
 	default:
 		return nil, nil, fmt.Errorf("--log %q: text and json are allowed", format)
 	}
-	lines := logging.NewQueue(cmd.ErrOrStderr(), logging.Line(handler, "lines of this log were lost: they were not read in time"), nil)
+	lines := telemetry.NewQueue(cmd.ErrOrStderr(), telemetry.LostLine(handler, "lines of this log were lost: they were not read in time"), nil)
 	cmd.Root().SetErr(lines)
 	return slog.New(handler(lines)), lines, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 	"github.com/firn-id/firn/segment"
 )
 
@@ -24,7 +24,7 @@ type handler struct {
 	known sync.Map // the names that exist, each with its kind
 
 	mu     sync.Mutex // guards logged
-	logged map[string]*logging.Seldom
+	logged map[string]*telemetry.Seldom
 }
 
 // logInterval is how often failures with one code are logged. Without it, all clients that
@@ -36,7 +36,7 @@ func (h *handler) shouldLog(kind string) (omitted int, ok bool) {
 	h.mu.Lock()
 	l := h.logged[kind]
 	if l == nil { // there are only four kinds, so the map stays small
-		l = logging.Every(logInterval)
+		l = telemetry.NewSeldom(logInterval)
 		h.logged[kind] = l
 	}
 	h.mu.Unlock()
@@ -53,7 +53,7 @@ func Handler(cfg Config) (http.Handler, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &handler{cfg: cfg, logged: map[string]*logging.Seldom{}}
+	h := &handler{cfg: cfg, logged: map[string]*telemetry.Seldom{}}
 	var err error
 	if h.machines, err = registrar.New(registrar.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log}); err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)

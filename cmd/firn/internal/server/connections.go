@@ -14,8 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 )
 
 const (
@@ -51,7 +51,7 @@ type connectionLimit struct {
 	patience  time.Duration // the usual deadline of a read; 0: deadlines are set as they are asked for
 	log       *slog.Logger
 	refused   prometheus.Counter
-	warned    *logging.Seldom
+	warned    *telemetry.Seldom
 	began     time.Time
 
 	mu       sync.Mutex // guards the fields below
@@ -364,7 +364,7 @@ func (s *Server) bound(listener net.Listener, name string, of share.Resource, re
 	}
 	l := &connectionLimit{
 		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of != share.RedisConnections, encrypted: s.certificates != nil,
-		log: s.log, refused: s.metrics.refused.WithLabelValues(name), warned: logging.Every(refusalsEvery), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
+		log: s.log, refused: s.metrics.refused.WithLabelValues(name), warned: telemetry.NewSeldom(refusalsEvery), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
 		spares: make([]*countedConn, spares(descriptors())),
 	}
 	if of == share.HTTPConnections {

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 )
 
 // Listeners are the listeners of a server, which closes them.
@@ -130,7 +130,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 		TLSConfig:         overHTTP,
 		ConnContext:       connContext,
 		ConnState:         connState,
-		ErrorLog:          log.New(serverErrors{s, logging.Every(panicsEvery)}, "", 0),
+		ErrorLog:          log.New(serverErrors{s, telemetry.NewSeldom(panicsEvery)}, "", 0),
 	}}})
 	var port *rpc.Port
 	if on.GRPC != nil {
@@ -278,7 +278,7 @@ func http2(ping time.Duration) *http.HTTP2Config {
 // The rest is noise of clients that disconnect.
 type serverErrors struct {
 	server *Server
-	panics *logging.Seldom
+	panics *telemetry.Seldom
 }
 
 // panicsEvery is how often a panic is logged as an error: clients repeat their requests.

@@ -25,7 +25,6 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/leafapi"
 	"github.com/firn-id/firn/cmd/firn/internal/leaseapi"
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
@@ -68,7 +67,7 @@ type Server struct {
 	log          *slog.Logger
 	audit        *access.Audit
 	auditFile    *access.AuditFile // nil: the audit log goes to the log
-	records      *logging.Queue    // of the audit file; nil without one
+	records      *telemetry.Queue  // of the audit file; nil without one
 	certificates *certificates     // nil without TLS
 	http         atomic.Pointer[http.Handler]
 	traces       *telemetry.Traces // nil: no tracing
@@ -145,7 +144,7 @@ func prepare(c Config) (*Server, error) {
 		if err != nil {
 			return nil, cfg.At(err, "audit", "file")
 		}
-		s.records = logging.NewQueue(s.auditFile, logging.Line(func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) }, "lost"), s.auditFile.Close)
+		s.records = telemetry.NewQueue(s.auditFile, telemetry.LostLine(func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) }, "lost"), s.auditFile.Close)
 		records = slog.New(slog.NewJSONHandler(s.records, nil))
 		registry.MustRegister(lostRecords("audit", s.records.Lost))
 	}

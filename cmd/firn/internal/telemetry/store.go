@@ -1,4 +1,5 @@
-// Package telemetry provides metrics of store calls, and traces.
+// Package telemetry is what a process tells about itself: a log for which nothing waits ([Queue]) and in which nothing is
+// repeated often ([Seldom]), metrics of store calls ([Watch]), and traces ([Traces]).
 package telemetry
 
 import (

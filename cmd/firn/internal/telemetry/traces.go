@@ -22,7 +22,6 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
 )
 
 // Traces export spans. The zero value is not usable; see [Start].
@@ -69,7 +68,7 @@ func Start(ctx context.Context, version string, log *slog.Logger) (*Traces, erro
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	failed, clock := logging.Every(time.Minute), firn.SystemTime() // a collector that is away refuses many spans a second
+	failed, clock := NewSeldom(time.Minute), firn.SystemTime() // a collector that is away refuses many spans a second
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		if omitted, due := failed.Due(clock.Monotonic()); due {
 			log.Warn("traces could not be sent", "error", err, "omitted", omitted)

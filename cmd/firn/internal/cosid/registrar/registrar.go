@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
 )
@@ -76,7 +76,7 @@ type Registrar struct {
 	mu    sync.Mutex // guards views; never held while waiting
 	views map[string]*view
 
-	warned *logging.Seldom
+	warned *telemetry.Seldom
 }
 
 // New returns a registrar. It does not call the store yet.
@@ -84,7 +84,7 @@ func New(cfg Config) (*Registrar, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Registrar{cfg: cfg, views: map[string]*view{}, warned: logging.Every(warnEvery)}, nil
+	return &Registrar{cfg: cfg, views: map[string]*view{}, warned: telemetry.NewSeldom(warnEvery)}, nil
 }
 
 // An Instance identifies a client. Its name is unique in its namespace, and the namespace

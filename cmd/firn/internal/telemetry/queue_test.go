@@ -1,4 +1,4 @@
-package logging_test
+package telemetry_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 )
 
 func lost(n int64) []byte { return fmt.Appendf(nil, "lost %d\n", n) }
@@ -58,7 +58,7 @@ func TestRecordsAreWrittenInTheirOrderBeforeCloseReturns(t *testing.T) {
 	r := &reader{goes: make(chan struct{})}
 	close(r.goes)
 	ended := 0
-	q := logging.NewQueue(r, lost, func() error { ended++; return io.ErrNoProgress })
+	q := telemetry.NewQueue(r, lost, func() error { ended++; return io.ErrNoProgress })
 	for i := range 1000 {
 		write(t, q, fmt.Sprintln(i))
 	}
@@ -79,7 +79,7 @@ func TestRecordsAreWrittenInTheirOrderBeforeCloseReturns(t *testing.T) {
 func TestNothingWaitsForAReaderThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{goes: make(chan struct{})}
-		q := logging.NewQueue(r, lost, nil)
+		q := telemetry.NewQueue(r, lost, nil)
 		write(t, q, "first\n")
 		synctest.Wait() // the queue's goroutine now waits in a write
 		const records = 20_000
@@ -108,7 +108,7 @@ func TestNothingWaitsForAReaderThatDoesNotRead(t *testing.T) {
 func TestCloseWaitsASecondForAReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{goes: make(chan struct{})}
-		q := logging.NewQueue(r, lost, nil)
+		q := telemetry.NewQueue(r, lost, nil)
 		write(t, q, "first\n")
 		began := time.Now()
 		if err := q.Close(); err == nil || time.Since(began) != time.Second {
@@ -122,7 +122,7 @@ func TestRecordsThatCannotBeWrittenAreCountedAndReportedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{goes: make(chan struct{}), err: errors.New("disk full")}
 		close(r.goes)
-		q := logging.NewQueue(r, lost, nil)
+		q := telemetry.NewQueue(r, lost, nil)
 		for range 3 {
 			write(t, q, "record\n")
 			synctest.Wait()

@@ -1,4 +1,4 @@
-package logging
+package telemetry
 
 import (
 	"bytes"
@@ -128,8 +128,8 @@ func (q *Queue) next() (records [][]byte, missing int64) {
 	return records, missing
 }
 
-// Line returns the lost of [NewQueue] for a log in the format of a handler.
-func Line(handler func(io.Writer) slog.Handler, message string) func(records int64) []byte {
+// LostLine returns the lost of [NewQueue] for a log in the format of a handler.
+func LostLine(handler func(io.Writer) slog.Handler, message string) func(records int64) []byte {
 	return func(records int64) []byte {
 		var line bytes.Buffer
 		slog.New(handler(&line)).Warn(message, "records", records)

@@ -1,14 +1,14 @@
-package logging_test
+package telemetry_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/cmd/firn/internal/logging"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 )
 
 func TestOneEventPassesInEachInterval(t *testing.T) {
-	l := logging.Every(10 * time.Second)
+	l := telemetry.NewSeldom(10 * time.Second)
 	for _, c := range []struct {
 		at      time.Duration
 		omitted int

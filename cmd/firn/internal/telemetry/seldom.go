@@ -1,12 +1,11 @@
-// Package logging bounds what a log costs: which of many events are logged, and that nothing waits for whoever reads it.
-package logging
+package telemetry
 
 import (
 	"sync"
 	"time"
 )
 
-// A Seldom lets one event pass in each interval. Make it with [Every]. Its methods may be called concurrently.
+// A Seldom lets one event pass in each interval. Make it with [NewSeldom]. Its methods may be called concurrently.
 type Seldom struct {
 	every time.Duration
 
@@ -16,8 +15,8 @@ type Seldom struct {
 	omitted int           // since then
 }
 
-// Every returns a log for one event in an interval.
-func Every(interval time.Duration) *Seldom { return &Seldom{every: interval} }
+// NewSeldom returns a log for one event in an interval.
+func NewSeldom(interval time.Duration) *Seldom { return &Seldom{every: interval} }
 
 // Due reports whether an event is to be logged, and how many were omitted before it. Now is a monotonic clock's.
 func (l *Seldom) Due(now time.Duration) (omitted int, due bool) {
