@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 // command answers COMMAND [COUNT|LIST|INFO [name…]|DOCS [name…]].
@@ -18,7 +16,7 @@ func (c *conn) command(args [][]byte) {
 	case len(args) == 1:
 		c.describe(c.server.table.sorted)
 	case is(args[1], "count") && len(args) == 2:
-		c.out = resp.AppendInt(c.out, int64(len(c.server.table.sorted)))
+		c.out = appendInt(c.out, int64(len(c.server.table.sorted)))
 	case is(args[1], "list") && len(args) == 2:
 		c.strings(c.server.table.sorted...)
 	case is(args[1], "info"):
@@ -44,30 +42,30 @@ func (c *conn) named(args [][]byte) []string {
 
 // describe answers COMMAND's description of each name, null for an unknown one.
 func (c *conn) describe(names []string) {
-	c.out = resp.AppendArray(c.out, len(names))
+	c.out = appendArray(c.out, len(names))
 	for _, name := range names {
 		k, ok := c.server.table.find([]byte(name))
 		if !ok {
-			c.out = resp.AppendNull(c.out, c.version)
+			c.out = appendNull(c.out, c.version)
 			continue
 		}
 		key := int64(0)
 		if k.keys {
 			key = 1
 		}
-		c.out = resp.AppendArray(c.out, 10)
-		c.out = resp.AppendBulk(c.out, k.name)
-		c.out = resp.AppendInt(c.out, int64(k.arity))
-		c.out = resp.AppendSet(c.out, c.version, len(k.flags))
+		c.out = appendArray(c.out, 10)
+		c.out = appendBulk(c.out, k.name)
+		c.out = appendInt(c.out, int64(k.arity))
+		c.out = appendSet(c.out, c.version, len(k.flags))
 		for _, f := range k.flags {
-			c.out = resp.AppendSimple(c.out, f)
+			c.out = appendSimple(c.out, f)
 		}
 		for range 3 { // first key, last key, step
-			c.out = resp.AppendInt(c.out, key)
+			c.out = appendInt(c.out, key)
 		}
-		c.out = resp.AppendSet(c.out, c.version, 0) // categories of access
-		for range 3 {                               // tips, key specifications, subcommands
-			c.out = resp.AppendArray(c.out, 0)
+		c.out = appendSet(c.out, c.version, 0) // categories of access
+		for range 3 {                          // tips, key specifications, subcommands
+			c.out = appendArray(c.out, 0)
 		}
 	}
 }
@@ -80,9 +78,9 @@ func (c *conn) document(names []string) {
 			known = append(known, k)
 		}
 	}
-	c.out = resp.AppendMap(c.out, c.version, len(known))
+	c.out = appendMap(c.out, c.version, len(known))
 	for _, k := range known {
-		c.out = resp.AppendBulk(c.out, k.name)
+		c.out = appendBulk(c.out, k.name)
 		c.pairs("summary", k.summary, "since", "1.0.0", "group", k.group)
 	}
 }
@@ -101,7 +99,7 @@ func (c *conn) config(args [][]byte) {
 	settings := []string{
 		"save", "", "appendonly", "no", "databases", "1", "maxmemory", "0", "timeout", "0",
 		"maxclients", strconv.Itoa(c.server.front.Limits().MaxConnections()),
-		"proto-max-bulk-len", strconv.Itoa(callerLimits.Bulk),
+		"proto-max-bulk-len", strconv.Itoa(callerLimits.bulk),
 	}
 	var found []string
 	for i := 0; i < len(settings); i += 2 {
@@ -155,5 +153,5 @@ func (c *conn) info(args [][]byte) {
 		}
 		b.WriteString("# " + s.name + "\r\n" + s.text)
 	}
-	c.out = resp.AppendBulk(c.out, b.String())
+	c.out = appendBulk(c.out, b.String())
 }

@@ -3,8 +3,6 @@ package respapi
 import (
 	"fmt"
 	"time"
-
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 // client answers CLIENT.
@@ -34,7 +32,7 @@ var clientCommands = []struct {
 	{"setinfo", 2, 2, (*conn).clientSetInfo},
 	{"setname", 1, 1, (*conn).clientSetName},
 	{"getname", 0, 0, func(c *conn, _ [][]byte) { c.textOrNull(c.name) }},
-	{"id", 0, 0, func(c *conn, _ [][]byte) { c.out = resp.AppendInt(c.out, c.id) }},
+	{"id", 0, 0, func(c *conn, _ [][]byte) { c.out = appendInt(c.out, c.id) }},
 	{"info", 0, 0, (*conn).clientShow},
 	{"list", 0, 16, (*conn).clientShow}, // clients must not see other clients
 	{"no-evict", 1, 1, (*conn).clientSwitch},
@@ -43,15 +41,15 @@ var clientCommands = []struct {
 	{"tracking", 1, 16, (*conn).clientTracking},
 	{"trackinginfo", 0, 0, (*conn).clientTrackingInfo},
 	{"caching", 1, 1, (*conn).clientCaching},
-	{"getredir", 0, 0, func(c *conn, _ [][]byte) { c.out = resp.AppendInt(c.out, c.redirected()) }},
+	{"getredir", 0, 0, func(c *conn, _ [][]byte) { c.out = appendInt(c.out, c.redirected()) }},
 }
 
 func (c *conn) textOrNull(text string) {
 	if text == "" {
-		c.out = resp.AppendNull(c.out, c.version)
+		c.out = appendNull(c.out, c.version)
 		return
 	}
-	c.out = resp.AppendBulk(c.out, text)
+	c.out = appendBulk(c.out, text)
 }
 
 // maxClientText bounds what a client may say about itself.
@@ -102,7 +100,7 @@ func (c *conn) clientShow([][]byte) {
 	now := time.Now()
 	line := fmt.Sprintf("id=%d addr=%v laddr=%v name=%s age=%d idle=0 db=0 user=%s lib-name=%s lib-ver=%s resp=%d\n",
 		c.id, c.net.RemoteAddr(), c.net.LocalAddr(), c.name, int(now.Sub(c.since).Seconds()), c.caller.Name(), c.library, c.libVersion, c.version)
-	c.out = resp.AppendBulk(c.out, line)
+	c.out = appendBulk(c.out, line)
 }
 
 func (c *conn) clientSwitch(args [][]byte) {
@@ -144,11 +142,11 @@ func (c *conn) clientTrackingInfo([][]byte) {
 	if c.tracking {
 		state = "on"
 	}
-	c.out = resp.AppendMap(c.out, c.version, 3)
-	c.out = resp.AppendSet(resp.AppendBulk(c.out, "flags"), c.version, 1)
-	c.out = resp.AppendBulk(c.out, state)
-	c.out = resp.AppendInt(resp.AppendBulk(c.out, "redirect"), c.redirected())
-	c.out = resp.AppendArray(resp.AppendBulk(c.out, "prefixes"), 0)
+	c.out = appendMap(c.out, c.version, 3)
+	c.out = appendSet(appendBulk(c.out, "flags"), c.version, 1)
+	c.out = appendBulk(c.out, state)
+	c.out = appendInt(appendBulk(c.out, "redirect"), c.redirected())
+	c.out = appendArray(appendBulk(c.out, "prefixes"), 0)
 }
 
 // redirected returns Redis's number for where messages go: -1 without tracking, 0 for this connection.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 var errHTTP = errors.New("the client speaks HTTP")
@@ -130,17 +128,17 @@ func (c *conn) notInteger() { c.refuse("ERR value is not an integer or out of ra
 
 // strings answers a list of texts.
 func (c *conn) strings(texts ...string) {
-	c.out = resp.AppendArray(c.out, len(texts))
+	c.out = appendArray(c.out, len(texts))
 	for _, t := range texts {
-		c.out = resp.AppendBulk(c.out, t)
+		c.out = appendBulk(c.out, t)
 	}
 }
 
 // pairs answers names and their values.
 func (c *conn) pairs(texts ...string) {
-	c.out = resp.AppendMap(c.out, c.version, len(texts)/2)
+	c.out = appendMap(c.out, c.version, len(texts)/2)
 	for _, t := range texts {
-		c.out = resp.AppendBulk(c.out, t)
+		c.out = appendBulk(c.out, t)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -83,7 +82,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, net: nc, fd: noFD, id: s.lastID.Add(1), since: time.Now(), place: placeOf(nc)}
 	c.peer = s.cfg.Service.Shares().Client(nc.RemoteAddr().String())
 	c.ctx = share.With(s.ctx, c.peer)
-	c.version = resp.V2
+	c.version = resp2
 	return c
 }
 
@@ -264,10 +263,10 @@ func (c *conn) consume() (read, commands int) {
 			limits = unauthenticatedLimits
 		}
 		buf := c.in[read:c.filled]
-		args, n, err := c.parser.Parse(buf, limits)
+		args, n, err := c.parser.parse(buf, limits)
 		if err != nil {
 			c.count(badProtocol(err))
-			c.out = resp.AppendError(c.out, "ERR "+err.Error())
+			c.out = appendError(c.out, "ERR "+err.Error())
 			c.closing, c.err = true, err
 			break
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -85,12 +84,12 @@ func (s *Server) play(in []byte, piece func() int) string {
 func (s *Server) inTurn(t testing.TB, in []byte) string {
 	t.Helper()
 	var out strings.Builder
-	var p resp.Parser
+	var p parser
 	c := newConn(s, &tape{})
 	prepare(t, c)
 	c.space()
 	for in = bytes.Clone(in); !c.closing; {
-		args, n, err := p.Parse(in, callerLimits)
+		args, n, err := p.parse(in, callerLimits)
 		if err != nil {
 			return out.String() + "-ERR " + err.Error() + "\r\n"
 		}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 // compatible is the version of Redis that clients see; they choose commands by it.
@@ -37,16 +36,16 @@ func (c *conn) wrongPassword(err error) {
 func (c *conn) hello(args [][]byte) {
 	version := c.version
 	if len(args) > 1 {
-		v, ok := resp.Int(args[1])
+		v, ok := parseInt(args[1])
 		switch {
 		case !ok:
 			c.refuse("ERR Protocol version is not an integer or out of range")
 			return
-		case v != int64(resp.V2) && v != int64(resp.V3):
+		case v != int64(resp2) && v != int64(resp3):
 			c.refuse("NOPROTO unsupported protocol version")
 			return
 		}
-		version = resp.Version(v)
+		version = protocol(v)
 	}
 	var token, name []byte
 	for rest := args[min(len(args), 2):]; len(rest) > 0; {
@@ -78,15 +77,15 @@ func (c *conn) hello(args [][]byte) {
 		c.name = string(name)
 	}
 	c.version = version
-	c.out = resp.AppendMap(c.out, c.version, 7)
-	text := func(name, v string) { c.out = resp.AppendBulk(resp.AppendBulk(c.out, name), v) }
+	c.out = appendMap(c.out, c.version, 7)
+	text := func(name, v string) { c.out = appendBulk(appendBulk(c.out, name), v) }
 	text("server", "firn")
 	text("version", compatible)
-	c.out = resp.AppendInt(resp.AppendBulk(c.out, "proto"), int64(c.version))
-	c.out = resp.AppendInt(resp.AppendBulk(c.out, "id"), c.id)
+	c.out = appendInt(appendBulk(c.out, "proto"), int64(c.version))
+	c.out = appendInt(appendBulk(c.out, "id"), c.id)
 	text("mode", "standalone")
 	text("role", "master")
-	c.out = resp.AppendArray(resp.AppendBulk(c.out, "modules"), 0)
+	c.out = appendArray(appendBulk(c.out, "modules"), 0)
 }
 
 func (c *conn) ping(args [][]byte) {
@@ -94,16 +93,16 @@ func (c *conn) ping(args [][]byte) {
 	case 1:
 		c.out = append(c.out, "+PONG\r\n"...)
 	case 2:
-		c.out = resp.AppendBulk(c.out, args[1])
+		c.out = appendBulk(c.out, args[1])
 	default:
 		c.refuse("ERR wrong number of arguments for 'ping' command")
 	}
 }
 
-func (c *conn) echo(args [][]byte) { c.out = resp.AppendBulk(c.out, args[1]) }
+func (c *conn) echo(args [][]byte) { c.out = appendBulk(c.out, args[1]) }
 
 func (c *conn) selectDB(args [][]byte) {
-	switch n, ok := resp.Int(args[1]); {
+	switch n, ok := parseInt(args[1]); {
 	case !ok:
 		c.notInteger()
 	case n != 0:
@@ -123,12 +122,12 @@ func (c *conn) quit([][]byte) {
 // reset forgets what the client has sent, but keeps what belongs to the connection: the
 // certificate, and since when the client is unauthenticated.
 func (c *conn) reset([][]byte) {
-	fresh := session{version: resp.V2, local: c.local, certificate: c.certificate}
+	fresh := session{version: resp2, local: c.local, certificate: c.certificate}
 	if c.caller == nil {
 		fresh.unauthenticatedSince = c.unauthenticatedSince
 	}
 	c.endQueue()
 	c.session = fresh
 	c.identify()
-	c.out = resp.AppendSimple(c.out, "RESET")
+	c.out = appendSimple(c.out, "RESET")
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
@@ -71,7 +70,7 @@ func unsupported(args [][]byte, why string) string {
 // setNX answers SETNX: 0, since the counter exists.
 func (c *conn) setNX(args [][]byte) {
 	if c.exists(args) {
-		c.out = resp.AppendInt(c.out, 0)
+		c.out = appendInt(c.out, 0)
 	}
 }
 
@@ -81,7 +80,7 @@ func (c *conn) set(args [][]byte) {
 		c.refuse(unsupported(args, setRefusal))
 		return
 	}
-	_, number := resp.Int(args[2])
+	_, number := parseInt(args[2])
 	ifAbsent := false
 	for _, option := range args[3:] {
 		switch {
@@ -106,14 +105,14 @@ func (c *conn) set(args [][]byte) {
 		}
 	}
 	if c.exists(args) {
-		c.out = resp.AppendNull(c.out, c.version)
+		c.out = appendNull(c.out, c.version)
 	}
 }
 
 // exists reports whether the counter that a client would create with a value has counted from there on: all its ids are
 // above the value. Otherwise it answers an error.
 func (c *conn) exists(args [][]byte) bool {
-	value, ok := resp.Int(args[2])
+	value, ok := parseInt(args[2])
 	if !ok {
 		c.refuse(unsupported(args, lockRefusal))
 		return false
@@ -146,7 +145,7 @@ func (c *conn) exist(args [][]byte) {
 			count++
 		}
 	}
-	c.out = resp.AppendInt(c.out, count)
+	c.out = appendInt(c.out, count)
 }
 
 // there reports whether a namespace exists, or would with its first id. If it is not ok, the error is answered.
@@ -161,7 +160,7 @@ func (c *conn) there(name []byte) (there, ok bool) {
 
 // expire answers EXPIRE and its like: 0, the time was not set.
 func (c *conn) expire(args [][]byte) {
-	switch n, ok := resp.Int(args[2]); {
+	switch n, ok := parseInt(args[2]); {
 	case !ok:
 		c.notInteger()
 	case n <= 0: // Redis would delete it
@@ -174,7 +173,7 @@ func (c *conn) expire(args [][]byte) {
 // persist answers PERSIST: 0, there was no time to remove.
 func (c *conn) persist(args [][]byte) {
 	if _, ok := c.there(args[1]); ok {
-		c.out = resp.AppendInt(c.out, 0)
+		c.out = appendInt(c.out, 0)
 	}
 }
 
@@ -184,9 +183,9 @@ func (c *conn) ttl(args [][]byte) {
 	switch {
 	case !ok:
 	case there:
-		c.out = resp.AppendInt(c.out, -1)
+		c.out = appendInt(c.out, -1)
 	default:
-		c.out = resp.AppendInt(c.out, -2)
+		c.out = appendInt(c.out, -2)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 func (c *conn) incr(args [][]byte) { c.increment(args[1], 1) }
@@ -14,7 +13,7 @@ func (c *conn) incr(args [][]byte) { c.increment(args[1], 1) }
 func (c *conn) increment(name []byte, times int) {
 	err := c.server.front.IssueEach(c.ctx, c.caller, c.namespace(name), times, &c.batch)
 	for _, id := range c.batch.IDs {
-		c.out = resp.AppendInt(c.out, int64(id))
+		c.out = appendInt(c.out, int64(id))
 	}
 	for range times - len(c.batch.IDs) {
 		c.failedFor(name, err)
@@ -35,7 +34,7 @@ func (c *conn) namespace(name []byte) string {
 
 // incrBy answers INCRBY. By 1 it is INCR: some clients send it so.
 func (c *conn) incrBy(args [][]byte) {
-	count, ok := resp.Int(args[2])
+	count, ok := parseInt(args[2])
 	if !ok || int64(int(count)) != count {
 		c.notInteger()
 		return
@@ -55,7 +54,7 @@ func (c *conn) incrBy(args [][]byte) {
 		c.failedFor(args[1], err)
 		return
 	}
-	c.out = resp.AppendInt(c.out, int64(c.row.IDs[1]))
+	c.out = appendInt(c.out, int64(c.row.IDs[1]))
 }
 
 // next answers FIRN.NEXT.
@@ -67,7 +66,7 @@ func (c *conn) next(args [][]byte) {
 			return
 		}
 		var ok bool
-		if count, ok = resp.Int(args[3]); !ok || int64(int(count)) != count {
+		if count, ok = parseInt(args[3]); !ok || int64(int(count)) != count {
 			c.notInteger()
 			return
 		}
@@ -81,15 +80,15 @@ func (c *conn) next(args [][]byte) {
 		kept.dropBatch()
 		kept.batch.Release()
 	}()
-	c.out = resp.AppendArray(c.out, int(count))
+	c.out = appendArray(c.out, int(count))
 	for _, id := range c.batch.IDs {
-		c.out = resp.AppendInt(c.out, int64(id))
+		c.out = appendInt(c.out, int64(id))
 		if !c.room() {
 			return
 		}
 	}
 	for _, text := range c.batch.Texts {
-		c.out = resp.AppendBulk(c.out, text)
+		c.out = appendBulk(c.out, text)
 		if !c.room() {
 			return
 		}
@@ -115,16 +114,16 @@ func (c *conn) decode(args [][]byte) {
 		return
 	}
 	fields := contents.All()
-	c.out = resp.AppendMap(c.out, c.version, len(fields))
+	c.out = appendMap(c.out, c.version, len(fields))
 	for _, f := range fields {
-		c.out = resp.AppendBulk(c.out, f.Name)
+		c.out = appendBulk(c.out, f.Name)
 		switch v := f.Value.(type) {
 		case int64:
-			c.out = resp.AppendInt(c.out, v)
+			c.out = appendInt(c.out, v)
 		case time.Time:
-			c.out = resp.AppendBulk(c.out, v.Format(time.RFC3339Nano))
+			c.out = appendBulk(c.out, v.Format(time.RFC3339Nano))
 		default:
-			c.out = resp.AppendBulk(c.out, fmt.Sprint(v))
+			c.out = appendBulk(c.out, fmt.Sprint(v))
 		}
 	}
 }

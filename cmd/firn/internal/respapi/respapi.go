@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 // Bounds on the resources of a connection.
@@ -35,8 +34,8 @@ const (
 
 // The limits of a command before and after its client is known, as in Redis.
 var (
-	unauthenticatedLimits = resp.Limits{Args: 10, Bulk: 16 << 10, Command: 64 << 10}
-	callerLimits          = resp.Limits{Args: 1024, Bulk: 32 << 10, Command: 64 << 10}
+	unauthenticatedLimits = commandLimits{args: 10, bulk: 16 << 10, command: 64 << 10}
+	callerLimits          = commandLimits{args: 1024, bulk: 32 << 10, command: 64 << 10}
 )
 
 // maxBuffer lets a parser see that a command is too long.

@@ -2,7 +2,6 @@ package respapi
 
 import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 // scratch is the memory for commands and answers. A connection borrows it while it has
@@ -11,7 +10,7 @@ type scratch struct {
 	in     []byte
 	filled int // of in
 	out    []byte
-	parser resp.Parser
+	parser parser
 	batch  issuing.Batch
 	row    issuing.Batch
 }
@@ -49,7 +48,7 @@ func (c *conn) release() {
 	}
 	s.filled, s.out = 0, s.out[:0]
 	s.dropBatch()
-	s.parser.Reset()
+	s.parser.reset()
 	c.server.scratches.Put(s)
 }
 

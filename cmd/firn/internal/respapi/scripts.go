@@ -7,7 +7,6 @@ import (
 	"unicode"
 
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
@@ -49,7 +48,7 @@ func (c *conn) eval(args [][]byte) { c.answerScript(nameOf(spaceless(args[1])), 
 func (c *conn) evalSHA(args [][]byte) { c.answerScript(strings.ToLower(string(args[1])), args) }
 
 func (c *conn) answerScript(name string, args [][]byte) {
-	count, ok := resp.Int(args[2])
+	count, ok := parseInt(args[2])
 	switch {
 	case !ok:
 		c.notInteger()
@@ -70,15 +69,15 @@ func (c *conn) answerScript(name string, args [][]byte) {
 func (c *conn) script(args [][]byte) {
 	switch {
 	case is(args[1], "load") && len(args) == 3 && scripts[nameOf(args[2])] != nil:
-		c.out = resp.AppendBulk(c.out, nameOf(args[2]))
+		c.out = appendBulk(c.out, nameOf(args[2]))
 	case is(args[1], "exists"):
-		c.out = resp.AppendArray(c.out, len(args)-2)
+		c.out = appendArray(c.out, len(args)-2)
 		for _, name := range args[2:] {
 			there := int64(0)
 			if scripts[strings.ToLower(string(name))] != nil {
 				there = 1
 			}
-			c.out = resp.AppendInt(c.out, there)
+			c.out = appendInt(c.out, there)
 		}
 	default:
 		c.refuse(unsupported(args[:1], scriptRefusal))
@@ -92,13 +91,13 @@ func (c *conn) initIDGenerator(keys, args [][]byte) {
 		c.syntaxError()
 		return
 	}
-	first, ok := resp.Int(args[0])
+	first, ok := parseInt(args[0])
 	if !ok {
 		c.notInteger()
 		return
 	}
 	if c.existsAbove([][]byte{[]byte("tryInit"), keys[0]}, first-1) {
-		c.out = resp.AppendInt(c.out, 0)
+		c.out = appendInt(c.out, 0)
 	}
 }
 
@@ -116,9 +115,9 @@ func (c *conn) idsForGenerator(keys, _ [][]byte) {
 		c.failedFor(keys[0], err)
 		return
 	}
-	c.out = resp.AppendArray(c.out, 2)
-	c.out = resp.AppendInt(c.out, first)
-	c.out = resp.AppendInt(c.out, count)
+	c.out = appendArray(c.out, 2)
+	c.out = appendInt(c.out, first)
+	c.out = appendInt(c.out, count)
 }
 
 // rangeOf takes consecutive ids of a namespace, only one if it has no ranges of them.

@@ -11,12 +11,11 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 // A session is how a client has identified and described itself, and the caller that it is.
 type session struct {
-	version    resp.Version
+	version    protocol
 	name       string // CLIENT SETNAME
 	library    string // CLIENT SETINFO
 	libVersion string
@@ -121,7 +120,7 @@ func (c *conn) fail(text string) {
 	if c.queue != nil {
 		c.queue.broken = true
 	}
-	c.out = resp.AppendError(c.out, text)
+	c.out = appendError(c.out, text)
 }
 
 // failed answers an error of the service, which has counted it.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -50,7 +49,7 @@ func (c *conn) multi([][]byte) {
 func (c *conn) enqueue(args [][]byte) {
 	q := c.queue
 	if q.broken {
-		c.out = resp.AppendSimple(c.out, "QUEUED")
+		c.out = appendSimple(c.out, "QUEUED")
 		return
 	}
 	q.count++
@@ -81,7 +80,7 @@ func (c *conn) enqueue(args [][]byte) {
 		c.failed(c.server.front.Refuse(c.peer.Refusal(share.Memory)))
 		return
 	}
-	c.out = resp.AppendSimple(c.out, "QUEUED")
+	c.out = appendSimple(c.out, "QUEUED")
 }
 
 // asked returns how many ids the answer of a command is to have, if the command says so.
@@ -89,7 +88,7 @@ func asked(args [][]byte) int64 {
 	if len(args) != 4 || !is(args[0], "firn.next") {
 		return 0
 	}
-	n, _ := resp.Int(args[3])
+	n, _ := parseInt(args[3])
 	return max(n, 0)
 }
 
@@ -132,7 +131,7 @@ func (c *conn) exec([][]byte) {
 	default:
 		c.queue = nil // its commands are answered now
 		defer c.peer.Give(share.Memory, cap(q.commands))
-		c.out = resp.AppendArray(c.out, q.count)
+		c.out = appendArray(c.out, q.count)
 		var args [][]byte
 		for rest := q.commands; len(rest) > 0; {
 			args, rest = nextQueued(args[:0], rest)

@@ -1,42 +1,42 @@
-// Package resp parses commands and writes replies of the Redis protocol, RESP2 and RESP3. It
-// works in memory, does no I/O, and does not allocate per command.
-package resp
+package respapi
+
+// This file parses commands, and reply.go writes replies. Both work in memory, do no I/O, and do not allocate per command.
 
 import (
 	"bytes"
 	"fmt"
 )
 
-// Limits bounds a command. All fields must be set: 0 allows nothing.
-type Limits struct {
-	Args    int // arguments of a command, including its name
-	Bulk    int // bytes of an argument
-	Command int // bytes of a whole command, and so of the reader's buffer
+// commandLimits bounds a command. All fields must be set: 0 allows nothing.
+type commandLimits struct {
+	args    int // arguments of a command, including its name
+	bulk    int // bytes of an argument
+	command int // bytes of a whole command, and so of the reader's buffer
 }
 
-// A ProtocolError reports malformed input. The connection must be closed, because the next
+// A protocolError reports malformed input. The connection must be closed, because the next
 // command cannot be found.
-type ProtocolError string
+type protocolError string
 
-func (e ProtocolError) Error() string { return "Protocol error: " + string(e) }
+func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
 // The errors, in the words of Redis.
 const (
-	errCount      ProtocolError = "invalid multibulk length"
-	errBulk       ProtocolError = "invalid bulk length"
-	errEnd        ProtocolError = "expected CRLF after bulk"
-	errInline     ProtocolError = "too big inline request"
-	errUnbalanced ProtocolError = "unbalanced quotes in request"
-	errBig        ProtocolError = "too big request"
+	errCount      protocolError = "invalid multibulk length"
+	errBulk       protocolError = "invalid bulk length"
+	errEnd        protocolError = "expected CRLF after bulk"
+	errInline     protocolError = "too big inline request"
+	errUnbalanced protocolError = "unbalanced quotes in request"
+	errBig        protocolError = "too big request"
 )
 
 // maxNumber bounds the bytes of a length with its line break. It is more than any number within
 // the limits needs.
 const maxNumber = 24
 
-// A Parser parses commands at the front of a growing buffer. The zero Parser is ready to use.
-// After Reset it may be used for another connection.
-type Parser struct {
+// A parser parses commands at the front of a growing buffer. The zero parser is ready to use.
+// After reset it may be used for another connection.
+type parser struct {
 	args  [][]byte
 	spans []span
 	pos   int // bytes of an incomplete command that are parsed
@@ -47,17 +47,17 @@ type Parser struct {
 // the buffer may move before the command is complete.
 type span struct{ from, to int }
 
-// Reset forgets an unfinished command.
-func (p *Parser) Reset() { p.pos, p.left, p.spans = 0, 0, p.spans[:0] }
+// reset forgets an unfinished command.
+func (p *parser) reset() { p.pos, p.left, p.spans = 0, 0, p.spans[:0] }
 
-// Parse parses one command at the front of buf. It returns the arguments, and the bytes that the
-// command takes. If n is 0, the command is incomplete: call Parse again with the same bytes and
+// parse parses one command at the front of buf. It returns the arguments, and the bytes that the
+// command takes. If n is 0, the command is incomplete: call parse again with the same bytes and
 // more after them; it continues where it stopped. An empty command has no arguments, and is not
 // an error.
 //
-// The arguments are slices of buf, valid until the next call. Parse removes the quotes of an
+// The arguments are slices of buf, valid until the next call. parse removes the quotes of an
 // inline command in place.
-func (p *Parser) Parse(buf []byte, limits Limits) (args [][]byte, n int, err error) {
+func (p *parser) parse(buf []byte, limits commandLimits) (args [][]byte, n int, err error) {
 	if len(buf) == 0 {
 		return nil, 0, nil
 	}
@@ -72,7 +72,7 @@ func (p *Parser) Parse(buf []byte, limits Limits) (args [][]byte, n int, err err
 		if count <= 0 {
 			return nil, next, nil
 		}
-		if count > int64(limits.Args) {
+		if count > int64(limits.args) {
 			return nil, 0, errCount
 		}
 		p.pos, p.left = next, int(count)
@@ -91,17 +91,17 @@ func (p *Parser) Parse(buf []byte, limits Limits) (args [][]byte, n int, err err
 	for _, s := range p.spans {
 		p.args = append(p.args, buf[s.from:s.to:s.to])
 	}
-	p.Reset()
+	p.reset()
 	return p.args, n, nil
 }
 
 // bulk parses an argument and reports whether it is complete.
-func (p *Parser) bulk(buf []byte, limits Limits) (done bool, err error) {
+func (p *parser) bulk(buf []byte, limits commandLimits) (done bool, err error) {
 	if p.pos >= len(buf) {
 		return false, nil
 	}
 	if c := buf[p.pos]; c != '$' {
-		return false, ProtocolError(fmt.Sprintf("expected '$', got '%c'", printable(c)))
+		return false, protocolError(fmt.Sprintf("expected '$', got '%c'", printable(c)))
 	}
 	length, from, err := number(buf, p.pos+1, errBulk)
 	switch {
@@ -109,11 +109,11 @@ func (p *Parser) bulk(buf []byte, limits Limits) (done bool, err error) {
 		return false, err
 	case from == 0:
 		return false, nil
-	case length < 0 || length > int64(limits.Bulk):
+	case length < 0 || length > int64(limits.bulk):
 		return false, errBulk
 	}
 	to := from + int(length)
-	if to+2 > limits.Command {
+	if to+2 > limits.command {
 		return false, errBig
 	}
 	if len(buf) < to+2 {
@@ -137,7 +137,7 @@ func printable(c byte) byte {
 
 // number parses a line with a number. Next is where the next line begins, or 0 if the line is
 // incomplete.
-func number(buf []byte, from int, wrong ProtocolError) (v int64, next int, err error) {
+func number(buf []byte, from int, wrong protocolError) (v int64, next int, err error) {
 	for at := from; at < len(buf); at++ {
 		if at-from >= maxNumber {
 			return 0, 0, wrong
@@ -148,7 +148,7 @@ func number(buf []byte, from int, wrong ProtocolError) (v int64, next int, err e
 		if at+1 == len(buf) {
 			return 0, 0, nil
 		}
-		v, ok := Int(buf[from:at])
+		v, ok := parseInt(buf[from:at])
 		if !ok || buf[at+1] != '\n' {
 			return 0, 0, wrong
 		}
@@ -160,8 +160,8 @@ func number(buf []byte, from int, wrong ProtocolError) (v int64, next int, err e
 	return 0, 0, nil
 }
 
-// Int parses a decimal number as Redis does: no plus sign, leading zeros or spaces are allowed.
-func Int(text []byte) (v int64, ok bool) {
+// parseInt parses a decimal number as Redis does: no plus sign, leading zeros or spaces are allowed.
+func parseInt(text []byte) (v int64, ok bool) {
 	digits := text
 	negative := len(text) > 0 && text[0] == '-'
 	if negative {
@@ -187,18 +187,18 @@ func Int(text []byte) (v int64, ok bool) {
 }
 
 // inline parses an inline command, as typed in telnet: words separated by spaces.
-func (p *Parser) inline(buf []byte, limits Limits) (args [][]byte, n int, err error) {
+func (p *parser) inline(buf []byte, limits commandLimits) (args [][]byte, n int, err error) {
 	end := bytes.IndexByte(buf[p.pos:], '\n')
 	if end < 0 {
 		p.pos = len(buf)
-		if len(buf) >= limits.Command {
+		if len(buf) >= limits.command {
 			return nil, 0, errInline
 		}
 		return nil, 0, nil
 	}
 	end += p.pos
 	p.pos = 0
-	if end >= limits.Command {
+	if end >= limits.command {
 		return nil, 0, errInline
 	}
 	line := buf[:end]
@@ -217,10 +217,10 @@ func (p *Parser) inline(buf []byte, limits Limits) (args [][]byte, n int, err er
 		if !ok {
 			return nil, 0, errUnbalanced
 		}
-		if len(p.args) == limits.Args {
+		if len(p.args) == limits.args {
 			return nil, 0, errCount
 		}
-		if len(word) > limits.Bulk {
+		if len(word) > limits.bulk {
 			return nil, 0, errBulk
 		}
 		p.args = append(p.args, word)
@@ -254,8 +254,8 @@ func unquote(line []byte, from int) (word []byte, next int, ok bool) {
 		case quote == '\'' && c == '\\' && at+1 < len(line) && line[at+1] == '\'':
 			at++
 			put('\'')
-		case quote == '"' && c == '\\' && at+3 < len(line) && line[at+1] == 'x' && hex(line[at+2]) >= 0 && hex(line[at+3]) >= 0:
-			put(byte(hex(line[at+2])<<4 | hex(line[at+3])))
+		case quote == '"' && c == '\\' && at+3 < len(line) && line[at+1] == 'x' && hexDigit(line[at+2]) >= 0 && hexDigit(line[at+3]) >= 0:
+			put(byte(hexDigit(line[at+2])<<4 | hexDigit(line[at+3])))
 			at += 3
 		case quote == '"' && c == '\\' && at+1 < len(line):
 			at++
@@ -283,7 +283,7 @@ func escaped(c byte) byte {
 	return c
 }
 
-func hex(c byte) int {
+func hexDigit(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':
 		return int(c - '0')

@@ -1,4 +1,4 @@
-package resp_test
+package respapi
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 func whole() int { return math.MaxInt }
@@ -58,7 +56,7 @@ func TestMalformedInputGetsTheErrorsOfRedis(t *testing.T) {
 	} {
 		for _, piece := range []func() int{whole, func() int { return 1 }} {
 			_, err := parse([]byte(in), piece)
-			var protocol resp.ProtocolError
+			var protocol protocolError
 			if !errors.As(err, &protocol) || err.Error() != "Protocol error: "+want {
 				t.Errorf("%q: %v, want %s", in, err, want)
 			}
@@ -70,12 +68,12 @@ func TestIntAcceptsWhatRedisAccepts(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1": 1, "-1": -1, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64,
 	} {
-		if v, ok := resp.Int([]byte(text)); !ok || v != want {
+		if v, ok := parseInt([]byte(text)); !ok || v != want {
 			t.Errorf("%s: %d, %t", text, v, ok)
 		}
 	}
 	for _, text := range []string{"", "-", "-0", "+1", "01", "1 ", "1.0", "9223372036854775808", "-9223372036854775809", "99999999999999999999", "0x1"} {
-		if v, ok := resp.Int([]byte(text)); ok {
+		if v, ok := parseInt([]byte(text)); ok {
 			t.Errorf("%q is %d, want no number", text, v)
 		}
 	}
@@ -86,40 +84,40 @@ func TestRepliesAreWritten(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		{resp.AppendInt(nil, math.MinInt64), ":-9223372036854775808\r\n"},
-		{resp.AppendSimple(nil, "OK"), "+OK\r\n"},
-		{resp.AppendError(nil, "ERR a\r\nb"), "-ERR a  b\r\n"},
-		{resp.AppendBulk(nil, ""), "$0\r\n\r\n"},
-		{resp.AppendBulk(nil, []byte("a\r\n")), "$3\r\na\r\n\r\n"},
-		{resp.AppendArray(nil, 12), "*12\r\n"},
-		{resp.AppendMap(nil, resp.V2, 2), "*4\r\n"},
-		{resp.AppendMap(nil, resp.V3, 2), "%2\r\n"},
-		{resp.AppendSet(nil, resp.V2, 2), "*2\r\n"},
-		{resp.AppendSet(nil, resp.V3, 2), "~2\r\n"},
-		{resp.AppendNull(nil, resp.V2), "$-1\r\n"},
-		{resp.AppendNull(nil, resp.V3), "_\r\n"},
+		{appendInt(nil, math.MinInt64), ":-9223372036854775808\r\n"},
+		{appendSimple(nil, "OK"), "+OK\r\n"},
+		{appendError(nil, "ERR a\r\nb"), "-ERR a  b\r\n"},
+		{appendBulk(nil, ""), "$0\r\n\r\n"},
+		{appendBulk(nil, []byte("a\r\n")), "$3\r\na\r\n\r\n"},
+		{appendArray(nil, 12), "*12\r\n"},
+		{appendMap(nil, resp2, 2), "*4\r\n"},
+		{appendMap(nil, resp3, 2), "%2\r\n"},
+		{appendSet(nil, resp2, 2), "*2\r\n"},
+		{appendSet(nil, resp3, 2), "~2\r\n"},
+		{appendNull(nil, resp2), "$-1\r\n"},
+		{appendNull(nil, resp3), "_\r\n"},
 	} {
 		if string(c.got) != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
 		}
 	}
-	if long := resp.AppendError(nil, strings.Repeat("x", 5000)); len(long) > 1100 {
+	if long := appendError(nil, strings.Repeat("x", 5000)); len(long) > 1100 {
 		t.Errorf("an error of %d bytes", len(long))
 	}
 }
 
 func TestACommandDoesNotAllocate(t *testing.T) {
-	var p resp.Parser
+	var p parser
 	in := []byte("*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n")
 	half := in[:20]
 	out := make([]byte, 0, 64)
 	if n := testing.AllocsPerRun(1000, func() {
 		for _, buf := range [][]byte{half, in} {
-			if _, n, err := p.Parse(buf, limits); err != nil || n != 0 && n != len(in) {
+			if _, n, err := p.parse(buf, limits); err != nil || n != 0 && n != len(in) {
 				t.Fatal(n, err)
 			}
 		}
-		out = resp.AppendInt(out[:0], 249864446382967636)
+		out = appendInt(out[:0], 249864446382967636)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -147,19 +145,19 @@ func FuzzInt(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		v, ok := resp.Int([]byte(text))
-		if ok && string(resp.AppendInt(nil, v)) != ":"+text+"\r\n" {
+		v, ok := parseInt([]byte(text))
+		if ok && string(appendInt(nil, v)) != ":"+text+"\r\n" {
 			t.Errorf("%q parses as %d", text, v)
 		}
 	})
 }
 
 func BenchmarkParse(b *testing.B) {
-	var p resp.Parser
+	var p parser
 	in := []byte("*2\r\n$4\r\nINCR\r\n$6\r\norders\r\n")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, n, err := p.Parse(in, limits); n == 0 || err != nil {
+		if _, n, err := p.parse(in, limits); n == 0 || err != nil {
 			b.Fatal(n, err)
 		}
 	}

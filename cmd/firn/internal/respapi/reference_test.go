@@ -1,4 +1,4 @@
-package resp_test
+package respapi
 
 import (
 	"bytes"
@@ -6,12 +6,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/firn-id/firn/cmd/firn/internal/resp"
 )
 
 // limits are small, so that short inputs reach them.
-var limits = resp.Limits{Args: 5, Bulk: 40, Command: 100}
+var limits = commandLimits{args: 5, bulk: 40, command: 100}
 
 // errProtocol stands for any protocol error in the reference.
 var errProtocol = errors.New("protocol error")
@@ -49,7 +47,7 @@ func referenceOne(s string) (args []string, n int, err error) {
 	if count <= 0 {
 		return nil, n, nil
 	}
-	if count > int64(limits.Args) {
+	if count > int64(limits.args) {
 		return nil, 0, errProtocol
 	}
 	for range count {
@@ -65,7 +63,7 @@ func referenceOne(s string) (args []string, n int, err error) {
 			return nil, 0, err
 		}
 		n += header
-		if length > int64(limits.Bulk) || n+int(length)+2 > limits.Command {
+		if length > int64(limits.bulk) || n+int(length)+2 > limits.command {
 			return nil, 0, errProtocol
 		}
 		if n+int(length)+2 > len(s) {
@@ -106,12 +104,12 @@ var (
 func referenceInline(s string) (args []string, n int, err error) {
 	at := strings.IndexByte(s, '\n')
 	if at < 0 {
-		if len(s) >= limits.Command {
+		if len(s) >= limits.command {
 			return nil, 0, errProtocol
 		}
 		return nil, 0, nil
 	}
-	if at >= limits.Command {
+	if at >= limits.command {
 		return nil, 0, errProtocol
 	}
 	rest := strings.TrimSuffix(s[:at], "\r")
@@ -132,7 +130,7 @@ func referenceInline(s string) (args []string, n int, err error) {
 		if rest != "" && !strings.ContainsRune("\x00 \t\n\v\f\r", rune(rest[0])) {
 			return nil, 0, errProtocol // an open quote, or text after a closing one
 		}
-		if len(args) == limits.Args || len(word) > limits.Bulk {
+		if len(args) == limits.args || len(word) > limits.bulk {
 			return nil, 0, errProtocol
 		}
 		args = append(args, word)
@@ -156,14 +154,14 @@ func unescape(s string) string {
 // parse parses a stream that arrives in pieces, as a server does. Its results must equal those of
 // reference.
 func parse(stream []byte, piece func() int) (commands [][]string, err error) {
-	var p resp.Parser
+	var p parser
 	var buf []byte
 	for len(stream) > 0 {
 		n := min(max(piece(), 1), len(stream))
 		buf = append(bytes.Clone(buf), stream[:n]...) // it moves each time
 		stream = stream[n:]
 		for {
-			args, n, err := p.Parse(buf, limits)
+			args, n, err := p.parse(buf, limits)
 			if err != nil {
 				return commands, err
 			}
