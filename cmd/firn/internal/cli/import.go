@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/migrate"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
-	"github.com/firn-id/firn/cmd/firn/internal/takeover"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -24,12 +24,12 @@ import (
 type system struct {
 	word, name string // of the subcommand, and as the system is spelled
 	tables     string
-	read       func(ctx context.Context, db *sql.DB, except ...string) ([]takeover.Foreign, []takeover.Token, error)
+	read       func(ctx context.Context, db *sql.DB, except ...string) ([]migrate.Foreign, []migrate.Token, error)
 }
 
 var (
-	leafSystem   = system{"leaf", "Leaf", "leaf_alloc", takeover.FromLeaf}
-	tinyidSystem = system{"tinyid", "TinyId", "tiny_id_info and tiny_id_token", takeover.FromTinyID}
+	leafSystem   = system{"leaf", "Leaf", "leaf_alloc", migrate.FromLeaf}
+	tinyidSystem = system{"tinyid", "TinyId", "tiny_id_info and tiny_id_token", migrate.FromTinyID}
 )
 
 func newImport() *cobra.Command {
@@ -113,7 +113,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	}
 	looking := newProgress(cmd.ErrOrStderr(), "checked", "names", 0)
 	options.Progress = looking.reach
-	plan, err := takeover.Make(cmd.Context(), s, counters, tokens, options)
+	plan, err := migrate.MakePlan(cmd.Context(), s, counters, tokens, options)
 	looking.end()
 	if err != nil {
 		return fmt.Errorf("nothing was imported:\n%w", err)
@@ -144,7 +144,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 
 // moved reads the other system's counters once more. It returns an error if one has changed since:
 // then the system is still running.
-func (f *importFlags) moved(ctx context.Context, db *sql.DB, from system, plan *takeover.Plan) error {
+func (f *importFlags) moved(ctx context.Context, db *sql.DB, from system, plan *migrate.Plan) error {
 	now, _, err := from.read(ctx, db, f.skip...)
 	if err != nil {
 		return fmt.Errorf("all names were imported; whether %s is still running could not be checked: %s: %w", from.name, storeurl.Redact(f.from), err)
@@ -156,8 +156,8 @@ func (f *importFlags) moved(ctx context.Context, db *sql.DB, from system, plan *
 }
 
 // options parses the flags, and reports all mistakes at once.
-func (f *importFlags) options() (takeover.Options, error) {
-	o := takeover.Options{Margin: f.margin, Rename: map[string]string{}}
+func (f *importFlags) options() (migrate.Options, error) {
+	o := migrate.Options{Margin: f.margin, Rename: map[string]string{}}
 	var errs []error
 	if f.flags.Changed("margin") && f.margin < 0 {
 		errs = append(errs, firn.NewRangeError(origin(f.flags, "margin"), f.margin, 0, int64(firn.MaxID), ""))

@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/firn-id/firn/cmd/firn/internal/takeover"
+	"github.com/firn-id/firn/cmd/firn/internal/migrate"
 )
 
 // importReport is what import prints.
 type importReport struct {
 	From    string
 	DryRun  bool
-	Rows    []takeover.Row
+	Rows    []migrate.Row
 	YAML    string
 	Skipped int // permissions of tokens for names that were not imported
 }
@@ -32,7 +32,7 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 			stripe = fmt.Sprintf("%d of %d", row.Stripe.Offset, row.Stripe.Stride)
 		}
 		outcome := row.Outcome
-		if outcome == takeover.Raised {
+		if outcome == migrate.Raised {
 			outcome += fmt.Sprintf(" to %d", row.Now)
 		}
 		table = append(table, []string{
@@ -44,8 +44,8 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 		return err
 	}
 	fmt.Fprintf(out, "\nNames: %s %s, %s %s, %s %s.\n",
-		thousands(int64(counts[takeover.Created])), takeover.Created, thousands(int64(counts[takeover.Raised])), takeover.Raised,
-		thousands(int64(counts[takeover.Unchanged])), takeover.Unchanged)
+		thousands(int64(counts[migrate.Created])), migrate.Created, thousands(int64(counts[migrate.Raised])), migrate.Raised,
+		thousands(int64(counts[migrate.Unchanged])), migrate.Unchanged)
 	if r.DryRun {
 		fmt.Fprintln(out, "This was a dry run: nothing was written.")
 	}

@@ -1,5 +1,4 @@
-// Package httpapi is the HTTP and JSON interface of the server. It also writes answers as Spring Boot does, for the
-// front ends of Leaf and TinyId.
+// Package httpapi is the HTTP and JSON interface of the server.
 package httpapi
 
 import (

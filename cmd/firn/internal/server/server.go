@@ -23,14 +23,13 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/leafapi"
 	"github.com/firn-id/firn/cmd/firn/internal/leaseapi"
+	"github.com/firn-id/firn/cmd/firn/internal/migrate"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
-	"github.com/firn-id/firn/cmd/firn/internal/tinyidapi"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 )
@@ -241,7 +240,7 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 		metrics.ServeHTTP(w, r)
 		return nil
 	})
-	leaf, tinyid := leafapi.New(s.service, time.Local, s.log), tinyidapi.New(s.service, s.log)
+	leaf, tinyid := migrate.NewLeaf(s.service, time.Local, s.log), migrate.NewTinyID(s.service, s.log)
 	leaf.Register(mux)
 	tinyid.Register(mux)
 	mux.Handle("/{$}", api.Readable(s.page.Page(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,4 +1,4 @@
-package leafapi
+package migrate
 
 import (
 	"testing"

@@ -1,11 +1,9 @@
-package httpapi_test
+package migrate
 
 import (
 	"net/http"
 	"regexp"
 	"testing"
-
-	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 )
 
 // Whatever a client accepts, the answer has a content type that cannot end the header, or none.
@@ -16,7 +14,7 @@ func FuzzSpringTypeOfText(f *testing.F) {
 	form := regexp.MustCompile("^[a-z0-9!#$%&'*+.^_`|~-]+/[a-z0-9!#$%&'*+.^_`|~-]+;charset=UTF-8$")
 	f.Fuzz(func(t *testing.T, accept string) {
 		r := &http.Request{Header: http.Header{"Accept": {accept}}}
-		if got := httpapi.SpringTypeOfText(r); got != "" && !form.MatchString(got) {
+		if got := springTypeOfText(r); got != "" && !form.MatchString(got) {
 			t.Errorf("Accept: %q gives %q", accept, got)
 		}
 	})

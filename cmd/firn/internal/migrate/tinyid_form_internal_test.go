@@ -1,4 +1,4 @@
-package tinyidapi
+package migrate
 
 import (
 	"math"
@@ -53,10 +53,10 @@ func TestFailuresAreCodes5And6(t *testing.T) {
 		{failure.New(429, "rate_limited", `"a" > b & c`), `{"data":null,"code":6,"message":"\"a\" > b & c"}`},
 		{failure.New(503, "store_unavailable", "away"), `{"data":null,"code":6,"message":"away"}`},
 	} {
-		if got := string(failed(nil, request{}, "t", c.failure)); got != c.want {
+		if got := string(appendFailure(nil, tinyidRequest{}, "t", c.failure)); got != c.want {
 			t.Errorf("%s: %s", c.failure.Code, got)
 		}
-		if got := failed(nil, request{simple: true}, "t", c.failure); len(got) > 0 {
+		if got := appendFailure(nil, tinyidRequest{simple: true}, "t", c.failure); len(got) > 0 {
 			t.Errorf("%s: %s, want an empty answer", c.failure.Code, got)
 		}
 	}

@@ -1,10 +1,4 @@
-// Package leafapi implements the HTTP interface of Leaf, Meituan's id service. A key of Leaf is
-// the name of a namespace.
-//
-// Leaf's pages /cache and /db show the two buffers of a Leaf node and its table, which a
-// namespace does not have. They lead a browser to the console, and others to /v1/namespaces. Both show namespaces, and
-// check access.
-package leafapi
+package migrate
 
 import (
 	"errors"
@@ -18,13 +12,16 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/console"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-// API is the interface. Make one with [New].
-type API struct {
+// Leaf implements the HTTP interface of Leaf. A key of Leaf is the name of a namespace. Make one with [NewLeaf].
+//
+// Leaf's pages /cache and /db show the two buffers of a Leaf node and its table, which a
+// namespace does not have. They lead a browser to the console, and others to /v1/namespaces. Both show namespaces, and
+// check access.
+type Leaf struct {
 	front   *issuing.Front
 	reader  issuing.Reader
 	log     *slog.Logger
@@ -32,11 +29,11 @@ type API struct {
 	batches sync.Pool // of *issuing.Batch
 }
 
-// New returns the interface to a service. Decoded times are shown in zone; Leaf uses that of its
+// NewLeaf returns the interface to a service. Decoded times are shown in zone; Leaf uses that of its
 // machine.
-func New(s *issuing.Service, zone *time.Location, log *slog.Logger) *API {
+func NewLeaf(s *issuing.Service, zone *time.Location, log *slog.Logger) *Leaf {
 	front := s.Front(issuing.Leaf)
-	return &API{front: front, reader: front.Reader(), zone: zone, log: log}
+	return &Leaf{front: front, reader: front.Reader(), zone: zone, log: log}
 }
 
 const (
@@ -46,8 +43,8 @@ const (
 )
 
 // Register adds the interface's requests to a mux. Other paths below Leaf's do not exist there.
-func (a *API) Register(mux *http.ServeMux) {
-	h := a.Prefixed(http.HandlerFunc(a.notFound))
+func (l *Leaf) Register(mux *http.ServeMux) {
+	h := l.Prefixed(http.HandlerFunc(l.notFound))
 	for _, path := range []string{segmentPath + "{key}", snowflakePath + "{key}", decodePath} {
 		mux.Handle(path, h)
 		mux.Handle(path+"/{$}", h)
@@ -56,18 +53,18 @@ func (a *API) Register(mux *http.ServeMux) {
 		mux.Handle(below, h)
 	}
 	for _, page := range []string{"/cache", "/db"} {
-		mux.Handle(page, http.HandlerFunc(a.namespaces))
+		mux.Handle(page, http.HandlerFunc(l.namespaces))
 	}
 }
 
-func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
-	a.front.Answered(http.StatusNotFound)
-	httpapi.SpringNotFound(w, r)
+func (l *Leaf) notFound(w http.ResponseWriter, r *http.Request) {
+	l.front.Answered(http.StatusNotFound)
+	springNotFound(w, r)
 }
 
 // namespaces answers a request for one of Leaf's pages.
-func (a *API) namespaces(w http.ResponseWriter, r *http.Request) {
-	a.front.Answered(http.StatusFound)
+func (l *Leaf) namespaces(w http.ResponseWriter, r *http.Request) {
+	l.front.Answered(http.StatusFound)
 	to := "v1/namespaces" // relative, as there may be a prefix that a proxy strips
 	if console.Wanted(r) {
 		to = console.Location
@@ -79,7 +76,7 @@ func (a *API) namespaces(w http.ResponseWriter, r *http.Request) {
 
 // Prefixed serves the interface's requests below any prefix, such as
 // /gateway/api/segment/get/orders, and passes other requests to next.
-func (a *API) Prefixed(next http.Handler) http.Handler {
+func (l *Leaf) Prefixed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimSuffix(r.URL.Path, "/")
 		cut := strings.LastIndexByte(path, '/') + 1
@@ -88,22 +85,22 @@ func (a *API) Prefixed(next http.Handler) http.Handler {
 		case key == "":
 			next.ServeHTTP(w, r)
 		case strings.HasSuffix(path[:cut], segmentPath):
-			a.serve(w, r, key, segmentMode)
+			l.serve(w, r, key, segmentMode)
 		case strings.HasSuffix(path[:cut], snowflakePath):
-			a.serve(w, r, key, snowflakeMode)
+			l.serve(w, r, key, snowflakeMode)
 		case strings.HasSuffix(path, decodePath):
-			if !httpapi.SpringAccepts(w, r) {
-				a.front.Answered(http.StatusMethodNotAllowed)
+			if !springAccepts(w, r) {
+				l.front.Answered(http.StatusMethodNotAllowed)
 				return
 			}
-			if !httpapi.SpringTakesJSON(r) {
-				a.front.Answered(http.StatusNotAcceptable)
-				httpapi.SpringNotAcceptable(w, r)
+			if !springTakesJSON(r) {
+				l.front.Answered(http.StatusNotAcceptable)
+				springNotAcceptable(w, r)
 				return
 			}
-			a.decode(w, r)
+			l.decode(w, r)
 		case strings.Contains(path, segmentPath), strings.Contains(path, snowflakePath):
-			a.notFound(w, r)
+			l.notFound(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -172,40 +169,40 @@ var snowflakeMode = mode{
 
 // serve answers with one id, or with an error in Leaf's form. A failure must never look like
 // an id.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, key string, m mode) {
+func (l *Leaf) serve(w http.ResponseWriter, r *http.Request, key string, m mode) {
 	start := time.Now()
-	defer func() { a.front.Observe(time.Since(start)) }()
-	if !httpapi.SpringAccepts(w, r) {
-		a.front.Answered(http.StatusMethodNotAllowed)
+	defer func() { l.front.Observe(time.Since(start)) }()
+	if !springAccepts(w, r) {
+		l.front.Answered(http.StatusMethodNotAllowed)
 		return
 	}
-	contentType := httpapi.SpringTypeOfText(r)
+	contentType := springTypeOfText(r)
 	if contentType == "" {
-		a.front.Answered(http.StatusNotAcceptable)
-		httpapi.SpringNotAcceptable(w, r)
+		l.front.Answered(http.StatusNotAcceptable)
+		springNotAcceptable(w, r)
 		return
 	}
 	var room [20]byte
-	body, err := a.next(r, key, m, room[:0])
+	body, err := l.next(r, key, m, room[:0])
 	if err != nil {
-		a.fail(w, r, m, err)
+		l.fail(w, r, m, err)
 		return
 	}
-	httpapi.SpringAnswer(w, contentType, body)
+	springAnswer(w, contentType, body)
 }
 
 // next appends an id to b.
-func (a *API) next(r *http.Request, key string, m mode, b []byte) ([]byte, error) {
-	caller, err := a.front.Caller(r)
+func (l *Leaf) next(r *http.Request, key string, m mode, b []byte) ([]byte, error) {
+	caller, err := l.front.Caller(r)
 	if err != nil {
 		return b, err
 	}
-	batch, ok := a.batches.Get().(*issuing.Batch)
+	batch, ok := l.batches.Get().(*issuing.Batch)
 	if !ok {
 		batch = new(issuing.Batch)
 	}
-	defer a.batches.Put(batch) // a batch of one id holds nothing to release
-	if _, err := a.front.Issue(r.Context(), caller, issuing.Ask{Namespace: key, Count: 1, Fits: m.fits}, batch); err != nil {
+	defer l.batches.Put(batch) // a batch of one id holds nothing to release
+	if _, err := l.front.Issue(r.Context(), caller, issuing.Ask{Namespace: key, Count: 1, Fits: m.fits}, batch); err != nil {
 		return b, err
 	}
 	return strconv.AppendInt(b, int64(batch.IDs[0]), 10), nil
@@ -213,33 +210,33 @@ func (a *API) next(r *http.Request, key string, m mode, b []byte) ([]byte, error
 
 // fail answers with an error. Leaf has no access control and no rate limits; such errors keep
 // their status.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, m mode, err error) {
+func (l *Leaf) fail(w http.ResponseWriter, r *http.Request, m mode, err error) {
 	f := failure.Of(err)
-	a.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
-	httpapi.SpringNote(w, f)
+	l.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
+	springNote(w, f)
 	switch f.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		httpapi.SpringFail(w, r, f.Status, "", f.Message)
+		springFail(w, r, f.Status, "", f.Message)
 		return
 	}
-	httpapi.SpringFail(w, r, http.StatusInternalServerError, "com.sankuai.inf.leaf.server.exception.LeafServerException",
+	springFail(w, r, http.StatusInternalServerError, "com.sankuai.inf.leaf.server.exception.LeafServerException",
 		fmt.Sprintf("Result{id=%d, status=EXCEPTION}", m.code(f)))
 }
 
 // decode decodes an id: with the layout of the parameter namespace, else with Leaf's.
-func (a *API) decode(w http.ResponseWriter, r *http.Request) {
-	caller, err := a.front.Caller(r)
+func (l *Leaf) decode(w http.ResponseWriter, r *http.Request) {
+	caller, err := l.front.Caller(r)
 	if err != nil {
 		f := failure.Of(err)
-		httpapi.SpringNote(w, f)
-		httpapi.SpringFail(w, r, f.Status, "", f.Message)
+		springNote(w, f)
+		springFail(w, r, f.Status, "", f.Message)
 		return
 	}
 	query := r.URL.Query()
 	if !query.Has("snowflakeId") {
-		f := a.front.Refuse(failure.BadRequest("bad_request", "the parameter snowflakeId is missing"))
-		httpapi.SpringNote(w, f)
-		httpapi.SpringFail(w, r, f.Status, "org.springframework.web.bind.MissingServletRequestParameterException",
+		f := l.front.Refuse(failure.BadRequest("bad_request", "the parameter snowflakeId is missing"))
+		springNote(w, f)
+		springFail(w, r, f.Status, "org.springframework.web.bind.MissingServletRequestParameterException",
 			"Required String parameter 'snowflakeId' is not present")
 		return
 	}
@@ -247,31 +244,31 @@ func (a *API) decode(w http.ResponseWriter, r *http.Request) {
 	if ask.Namespace == "" {
 		ask.Layout = "leaf"
 	}
-	decoded, err := a.reader.Decode(caller, ask)
+	decoded, err := l.reader.Decode(caller, ask)
 	result := decoded.Parts
 	if err == nil && result == nil {
-		err = a.front.Refuse(failure.BadRequest("bad_request", "the ids of namespace %s, of kind %s, have no worker in them", ask.Namespace, decoded.Kind))
+		err = l.front.Refuse(failure.BadRequest("bad_request", "the ids of namespace %s, of kind %s, have no worker in them", ask.Namespace, decoded.Kind))
 	}
 	if err == nil && result.Note != "" {
-		err = a.front.Refuse(failure.BadRequest("bad_id", "%s", result.Note))
+		err = l.front.Refuse(failure.BadRequest("bad_id", "%s", result.Note))
 	}
 	var f *failure.Failure
 	switch {
 	case errors.As(err, &f) && f.Code == "bad_id":
-		httpapi.SpringNote(w, f)
-		httpapi.SpringAnswer(w, httpapi.SpringTypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
+		springNote(w, f)
+		springAnswer(w, springTypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
 	case err != nil: // an error of the parameter namespace, which Leaf does not have
 		f := failure.Of(err)
-		httpapi.SpringNote(w, f)
-		httpapi.SpringFail(w, r, f.Status, "", f.Message)
+		springNote(w, f)
+		springFail(w, r, f.Status, "", f.Message)
 	default:
-		httpapi.SpringAnswer(w, httpapi.SpringTypeJSON, httpapi.SpringEncode(struct { // in Leaf's order
+		springAnswer(w, springTypeJSON, springEncode(struct { // in Leaf's order
 			WorkerID   string `json:"workerId"`
 			SequenceID string `json:"sequenceId"`
 			Timestamp  string `json:"timestamp"`
 		}{
 			strconv.FormatInt(result.Worker, 10), strconv.FormatInt(result.Sequence, 10),
-			fmt.Sprintf("%d(%s)", result.Time.UnixMilli(), result.Time.In(a.zone).Format("2006-01-02 15:04:05.000")),
+			fmt.Sprintf("%d(%s)", result.Time.UnixMilli(), result.Time.In(l.zone).Format("2006-01-02 15:04:05.000")),
 		}))
 	}
 }

@@ -1,4 +1,4 @@
-package tinyidapi
+package migrate
 
 import (
 	"net/url"

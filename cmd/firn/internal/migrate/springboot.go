@@ -1,4 +1,4 @@
-package httpapi
+package migrate
 
 import (
 	"bytes"
@@ -17,17 +17,17 @@ import (
 // Answers in the form of Spring Boot 1.5, which the servers of Leaf and TinyId use: their clients may rely on its
 // content types and its form of errors.
 const (
-	SpringTypeJSON = "application/json;charset=UTF-8"
-	SpringTypeText = "text/plain;charset=UTF-8"
+	springTypeJSON = "application/json;charset=UTF-8"
+	springTypeText = "text/plain;charset=UTF-8"
 )
 
-// SpringCodeHeader is the header with Firn's own code of a failure: the answers of other systems
+// springCodeHeader is the header with Firn's own code of a failure: the answers of other systems
 // have no field for it.
-const SpringCodeHeader = "Firn-Error"
+const springCodeHeader = "Firn-Error"
 
-// SpringAccepts reports whether the method of a request is allowed, and answers it if not. A
+// springAccepts reports whether the method of a request is allowed, and answers it if not. A
 // Spring handler without declared methods allows all except TRACE and CONNECT, and answers OPTIONS itself.
-func SpringAccepts(w http.ResponseWriter, r *http.Request) bool {
+func springAccepts(w http.ResponseWriter, r *http.Request) bool {
 	status := http.StatusMethodNotAllowed
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -41,9 +41,9 @@ func SpringAccepts(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// SpringTypeOfText returns the content type of a text for a request: what the client likes best, whatever it is, as
+// springTypeOfText returns the content type of a text for a request: what the client likes best, whatever it is, as
 // Spring does. A client that parses a number as JSON refuses another type. It is "" if the Accept header is invalid.
-func SpringTypeOfText(r *http.Request) string {
+func springTypeOfText(r *http.Request) string {
 	kinds, ok := accepted(r)
 	if !ok {
 		return ""
@@ -53,13 +53,13 @@ func SpringTypeOfText(r *http.Request) string {
 	case best >= 0:
 		return kinds[best] + ";charset=UTF-8"
 	case len(kinds) > 0 && strings.HasPrefix(kinds[0], "application/"):
-		return SpringTypeJSON
+		return springTypeJSON
 	}
-	return SpringTypeText
+	return springTypeText
 }
 
-// SpringTakesJSON reports whether the client of a request accepts JSON.
-func SpringTakesJSON(r *http.Request) bool {
+// springTakesJSON reports whether the client of a request accepts JSON.
+func springTakesJSON(r *http.Request) bool {
 	kinds, ok := accepted(r)
 	return ok && (len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool {
 		return kind == "application/json" || kind == "application/*" || kind == "*/*" ||
@@ -122,12 +122,12 @@ func isMediaType(text string) bool {
 	return true
 }
 
-// SpringAnswer answers with status 200.
-func SpringAnswer(w http.ResponseWriter, contentType string, body []byte) {
-	springAnswer(w, http.StatusOK, contentType, body)
+// springAnswer answers with status 200.
+func springAnswer(w http.ResponseWriter, contentType string, body []byte) {
+	springWrite(w, http.StatusOK, contentType, body)
 }
 
-func springAnswer(w http.ResponseWriter, status int, contentType string, body []byte) {
+func springWrite(w http.ResponseWriter, status int, contentType string, body []byte) {
 	header := w.Header()
 	header["Content-Type"] = []string{contentType}
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
@@ -136,29 +136,29 @@ func springAnswer(w http.ResponseWriter, status int, contentType string, body []
 	_, _ = w.Write(body)
 }
 
-// SpringNote says in an answer's headers what went wrong, in Firn's words.
-func SpringNote(w http.ResponseWriter, f *failure.Failure) {
-	w.Header()[SpringCodeHeader] = []string{f.Code}
+// springNote says in an answer's headers what went wrong, in Firn's words.
+func springNote(w http.ResponseWriter, f *failure.Failure) {
+	w.Header()[springCodeHeader] = []string{f.Code}
 	if f.Retry > 0 {
 		w.Header()["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(f.Retry.Seconds())))}
 	}
 }
 
-// SpringNotFound answers a request for a path that does not exist.
-func SpringNotFound(w http.ResponseWriter, r *http.Request) {
-	SpringFail(w, r, http.StatusNotFound, "", "No message available")
+// springNotFound answers a request for a path that does not exist.
+func springNotFound(w http.ResponseWriter, r *http.Request) {
+	springFail(w, r, http.StatusNotFound, "", "No message available")
 }
 
-// SpringNotAcceptable answers a request whose client does not accept the form of the answer.
-func SpringNotAcceptable(w http.ResponseWriter, r *http.Request) {
-	SpringFail(w, r, http.StatusNotAcceptable, "org.springframework.web.HttpMediaTypeNotAcceptableException",
+// springNotAcceptable answers a request whose client does not accept the form of the answer.
+func springNotAcceptable(w http.ResponseWriter, r *http.Request) {
+	springFail(w, r, http.StatusNotAcceptable, "org.springframework.web.HttpMediaTypeNotAcceptableException",
 		"Could not find acceptable representation")
 }
 
-// SpringFail answers a failed request; exception is the name of a Java class, and may be empty. A client that accepts
+// springFail answers a failed request; exception is the name of a Java class, and may be empty. A client that accepts
 // neither JSON nor HTML gets 406 without a body.
-func SpringFail(w http.ResponseWriter, r *http.Request, status int, exception, message string) {
-	if !SpringTakesJSON(r) && !takesHTML(r) {
+func springFail(w http.ResponseWriter, r *http.Request, status int, exception, message string) {
+	if !springTakesJSON(r) && !takesHTML(r) {
 		w.Header()["Content-Length"] = []string{"0"}
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
@@ -167,7 +167,7 @@ func SpringFail(w http.ResponseWriter, r *http.Request, status int, exception, m
 		w.Header()["Www-Authenticate"] = []string{"Bearer"}
 	}
 	// The fields in their order.
-	springAnswer(w, status, SpringTypeJSON, SpringEncode(struct {
+	springWrite(w, status, springTypeJSON, springEncode(struct {
 		Timestamp int64  `json:"timestamp"` // Unix milliseconds
 		Status    int    `json:"status"`
 		Error     string `json:"error"`
@@ -182,9 +182,9 @@ func takesHTML(r *http.Request) bool {
 	return ok && slices.Contains(kinds, "text/html")
 }
 
-// SpringEncode returns v, made of numbers and texts alone, as Jackson writes it: without escapes
+// springEncode returns v, made of numbers and texts alone, as Jackson writes it: without escapes
 // for HTML.
-func SpringEncode(v any) []byte {
+func springEncode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -1,4 +1,4 @@
-package takeover_test
+package migrate_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package takeover_test
+package migrate_test
 
 import (
 	"database/sql"
@@ -22,8 +22,8 @@ func TestARangeThatItsColumnCannotHoldIsRefused(t *testing.T) {
 		most := []int64{1<<31 - 1, 1<<32 - 1, 1<<23 - 1, 9_999_999_999}[i]
 		t.Run(kind, func(t *testing.T) {
 			name := fmt.Sprintf("narrow%d", i)
-			run(t, open(t, server, ""), "CREATE DATABASE "+name)
-			db := open(t, server, name, "sql_mode=''")
+			run(t, openDatabase(t, server, ""), "CREATE DATABASE "+name)
+			db := openDatabase(t, server, name, "sql_mode=''")
 			run(t, db, leafDDL, infoDDL, leafRow, infoRows, "ALTER TABLE leaf_alloc MODIFY max_id "+kind, "ALTER TABLE tiny_id_info MODIFY max_id "+kind)
 			run(t, db, fmt.Sprintf("UPDATE leaf_alloc SET max_id = %d", most-150), fmt.Sprintf("UPDATE tiny_id_info SET max_id = %d", most-150))
 			for what, s := range map[string]func(*sql.DB) segment.Source{

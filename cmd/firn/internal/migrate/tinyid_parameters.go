@@ -1,4 +1,4 @@
-package tinyidapi
+package migrate
 
 import (
 	"io"
@@ -14,8 +14,8 @@ import (
 
 // TakesForm reports whether the parameters of a request may be in its body. No other request of the server has a body
 // that is used.
-func (a *API) TakesForm(r *http.Request) bool {
-	if _, ok := a.at(r.URL.Path); !ok {
+func (t *TinyID) TakesForm(r *http.Request) bool {
+	if _, ok := t.at(r.URL.Path); !ok {
 		return false
 	}
 	switch r.Method {
@@ -34,9 +34,9 @@ type parameters struct {
 }
 
 // parse reads the parameters from the query or a form.
-func (a *API) parse(r *http.Request, asked request) (parameters, error) {
+func (t *TinyID) parse(r *http.Request, asked tinyidRequest) (parameters, error) {
 	texts := []string{r.URL.RawQuery}
-	if r.ContentLength != 0 && a.TakesForm(r) {
+	if r.ContentLength != 0 && t.TakesForm(r) {
 		form, err := io.ReadAll(r.Body)
 		if err != nil {
 			return parameters{}, failure.BadRequest("bad_request", "the body of the request cannot be read: %v", err)
@@ -53,7 +53,7 @@ func (a *API) parse(r *http.Request, asked request) (parameters, error) {
 	if err != nil {
 		return p, failure.BadRequest("bad_count", "batchSize %q is not a number from %d to %d", text, math.MinInt32, math.MaxInt32)
 	}
-	p.count = min(int(n), a.front.Limits().MaxBatch())
+	p.count = min(int(n), t.front.Limits().MaxBatch())
 	return p, nil
 }
 

@@ -1,4 +1,4 @@
-package tinyidapi
+package migrate
 
 import (
 	"net/http"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/segment"
 )
 
@@ -77,8 +76,8 @@ const (
 	systemError = 6
 )
 
-// failed appends the answer of a failure; it is empty for simple requests.
-func failed(b []byte, asked request, bizType string, f *failure.Failure) []byte {
+// appendFailure appends the answer of a failure; it is empty for simple requests.
+func appendFailure(b []byte, asked tinyidRequest, bizType string, f *failure.Failure) []byte {
 	if asked.simple {
 		return b
 	}
@@ -92,7 +91,7 @@ func failed(b []byte, asked request, bizType string, f *failure.Failure) []byte 
 			message = "error query segmentId: " + message
 		}
 	}
-	return append(b, httpapi.SpringEncode(struct {
+	return append(b, springEncode(struct {
 		Data    *struct{} `json:"data"`
 		Code    int       `json:"code"`
 		Message string    `json:"message"`

@@ -1,4 +1,4 @@
-package tinyidapi_test
+package migrate_test
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/migrate"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
-	"github.com/firn-id/firn/cmd/firn/internal/tinyidapi"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// namespaces are served in the tests.
-func namespaces() map[string]settings.Namespace {
+// tinyidNamespaces are served in the tests.
+func tinyidNamespaces() map[string]settings.Namespace {
 	return map[string]settings.Namespace{
 		"test":     {Kind: "segment", Segment: settings.Segment{MinStep: 1000}},
 		"test_odd": {Kind: "segment", Segment: settings.Segment{MinStep: 100, Stride: 2, Offset: 1}},
@@ -37,7 +37,7 @@ func namespaces() map[string]settings.Namespace {
 	}
 }
 
-func open(t *testing.T, s store.Store, cfg settings.Config) (*issuing.Service, http.Handler) {
+func serveTinyID(t *testing.T, s store.Store, cfg settings.Config) (*issuing.Service, http.Handler) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	if len(cfg.Tokens) == 0 {
@@ -53,14 +53,14 @@ func open(t *testing.T, s store.Store, cfg settings.Config) (*issuing.Service, h
 		}
 	})
 	mux := http.NewServeMux()
-	api := tinyidapi.New(service, log)
+	api := migrate.NewTinyID(service, log)
 	api.Register(mux)
 	mux.Handle("/", api.Prefixed(http.NotFoundHandler()))
 	return service, mux
 }
 
-// ask makes a request; its body, if any, is a form.
-func ask(t *testing.T, h http.Handler, method, path, body string) *httptest.ResponseRecorder {
+// askTinyID makes a request; its body, if any, is a form.
+func askTinyID(t *testing.T, h http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	var content io.Reader = http.NoBody
 	if body != "" {
@@ -77,7 +77,7 @@ func ask(t *testing.T, h http.Handler, method, path, body string) *httptest.Resp
 
 // TestAnswersAreThoseOfTinyID sends its requests to one server in this order.
 func TestAnswersAreThoseOfTinyID(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Batch: new(50)}})
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces(), Limits: settings.Limits{Batch: new(50)}})
 	const plain, js = "text/plain;charset=UTF-8", "application/json;charset=UTF-8"
 	for _, c := range []struct{ method, path, body, typ, want, code string }{
 		{"GET", "/tinyid/id/nextId?bizType=test&token=x", "", js, `{"data":[1],"code":200,"message":""}`, ""},
@@ -113,7 +113,7 @@ func TestAnswersAreThoseOfTinyID(t *testing.T) {
 		{"GET", "/tinyid/id/nextId?bizType=uuids&token=x", "", js,
 			`{"data":null,"code":6,"message":"the ids of namespace uuids, of kind uuid, are not numbers"}`, "bad_format"},
 	} {
-		answer := ask(t, h, c.method, c.path, c.body)
+		answer := askTinyID(t, h, c.method, c.path, c.body)
 		if got := answer.Body.String(); answer.Code != http.StatusOK || got != c.want {
 			t.Errorf("%s %s %q: %d %s, want %s", c.method, c.path, c.body, answer.Code, got, c.want)
 		}
@@ -126,7 +126,7 @@ func TestAnswersAreThoseOfTinyID(t *testing.T) {
 // TestATokenAllowsItsTypes and no others. The answer does not say what is wrong with a token.
 func TestATokenAllowsItsTypes(t *testing.T) {
 	const token = "0f673adf80504e2eaa552f5d791b644c"
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Tokens: []settings.Token{
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces(), Tokens: []settings.Token{
 		{Name: "tinyid-1", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(token))), Namespaces: []string{"test", "gone"}},
 	}})
 	const denied = `{"data":null,"code":5,"message":"token is error"}`
@@ -139,12 +139,12 @@ func TestATokenAllowsItsTypes(t *testing.T) {
 		{"?bizType=test", denied, "unauthorized"},
 		{"?bizType=none&token=wrong", denied, "unauthorized"},
 	} {
-		answer := ask(t, h, "GET", "/tinyid/id/nextId"+c.query, "")
+		answer := askTinyID(t, h, "GET", "/tinyid/id/nextId"+c.query, "")
 		if got, code := answer.Body.String(), answer.Header().Get("Firn-Error"); answer.Code != http.StatusOK || got != c.want || code != c.code {
 			t.Errorf("%s: %d %s (%s), want %s (%s)", c.query, answer.Code, got, code, c.want, c.code)
 		}
 		for _, simple := range []string{"nextIdSimple", "nextSegmentIdSimple"} {
-			if answer := ask(t, h, "POST", "/tinyid/id/"+simple, strings.TrimPrefix(c.query, "?")); (answer.Body.Len() == 0) != (c.code != "") {
+			if answer := askTinyID(t, h, "POST", "/tinyid/id/"+simple, strings.TrimPrefix(c.query, "?")); (answer.Body.Len() == 0) != (c.code != "") {
 				t.Errorf("%s%s: %s", simple, c.query, answer.Body)
 			}
 		}
@@ -153,11 +153,11 @@ func TestATokenAllowsItsTypes(t *testing.T) {
 
 // TestARangeCountsAgainstTheRate: a range is no larger than the rate allows at once, and the next must wait.
 func TestARangeCountsAgainstTheRate(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Rate: map[string]string{"test": "100/h"}}})
-	if got := ask(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?bizType=test", "").Body.String(); got != "0,20,100,1,0" {
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces(), Limits: settings.Limits{Rate: map[string]string{"test": "100/h"}}})
+	if got := askTinyID(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?bizType=test", "").Body.String(); got != "0,20,100,1,0" {
 		t.Error(got)
 	}
-	answer := ask(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?bizType=test", "")
+	answer := askTinyID(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?bizType=test", "")
 	if answer.Body.Len() > 0 || answer.Header().Get("Firn-Error") != "rate_limited" || answer.Header().Get("Retry-After") == "" {
 		t.Errorf("%s, %v", answer.Body, answer.Header())
 	}
@@ -165,9 +165,9 @@ func TestARangeCountsAgainstTheRate(t *testing.T) {
 
 // TestABatchIsCapped at the limit, as TinyId does, and not refused.
 func TestABatchIsCapped(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces(), Limits: settings.Limits{Batch: new(50)}})
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces(), Limits: settings.Limits{Batch: new(50)}})
 	for _, size := range []string{"50", "51", "2147483647"} {
-		got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test&batchSize="+size, "").Body.String()
+		got := askTinyID(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test&batchSize="+size, "").Body.String()
 		if n := strings.Count(got, ",") + 1; n != 50 {
 			t.Errorf("batchSize=%s returns %d ids", size, n)
 		}
@@ -175,14 +175,14 @@ func TestABatchIsCapped(t *testing.T) {
 }
 
 func TestARangeIsBoundedWhateverTheStep(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
-	if got := ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=wide", "").Body.String(); got != "0,209715,1048576,1,0" {
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces()})
+	if got := askTinyID(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=wide", "").Body.String(); got != "0,209715,1048576,1,0" {
 		t.Error(got)
 	}
 }
 
 func TestRequestsThatDoNotReachTinyIDsCodeGetSpringsError(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces()})
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -200,12 +200,12 @@ func TestRequestsThatDoNotReachTinyIDsCodeGetSpringsError(t *testing.T) {
 		{"GET", "/tinyid", "", 404, `"No message available"`},
 		{"GET", "/", "", 404, ``},
 	} {
-		answer := ask(t, h, c.method, c.path, c.body)
+		answer := askTinyID(t, h, c.method, c.path, c.body)
 		if got := answer.Body.String(); answer.Code != c.status || !strings.Contains(got, c.word) {
 			t.Errorf("%s %s: %d %s, want %d with %s", c.method, c.path, answer.Code, got, c.status, c.word)
 		}
 	}
-	if got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "").Body.String(); got != "1" {
+	if got := askTinyID(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "").Body.String(); got != "1" {
 		t.Errorf("after bad requests: %q", got)
 	}
 }
@@ -213,9 +213,9 @@ func TestRequestsThatDoNotReachTinyIDsCodeGetSpringsError(t *testing.T) {
 // TestThePathMayHaveAnyPrefix: a client's tinyid.server may be host:9999/gateway, and the
 // original server may have any context path.
 func TestThePathMayHaveAnyPrefix(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces()})
 	for i, prefix := range []string{"/tinyid", "/gateway/tinyid", "/a/b/c/tinyid", "/ids", "", "/v1/tinyid"} {
-		if got := ask(t, h, "POST", prefix+"/id/nextIdSimple?token=x&bizType=test", "").Body.String(); got != strconv.Itoa(i+1) {
+		if got := askTinyID(t, h, "POST", prefix+"/id/nextIdSimple?token=x&bizType=test", "").Body.String(); got != strconv.Itoa(i+1) {
 			t.Errorf("%s: %q", prefix, got)
 		}
 	}
@@ -223,7 +223,7 @@ func TestThePathMayHaveAnyPrefix(t *testing.T) {
 
 // The expected types are those of Spring Boot 1.5.18 with TinyId's controllers.
 func TestTheClientDecidesTheTypeOfANumber(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces()})
 	for accept, want := range map[string]string{
 		"application/json, application/*+json": "application/json;charset=UTF-8",
 		"text/plain, application/json, */*":    "text/plain;charset=UTF-8",
@@ -248,7 +248,7 @@ func TestTheClientDecidesTheTypeOfANumber(t *testing.T) {
 }
 
 func TestAClientThatDoesNotAcceptJSONGetsNoIDInIt(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces()})
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/tinyid/id/nextId?bizType=test", http.NoBody)
 	r.Header.Set("Accept", "application/xml")
 	w := httptest.NewRecorder()
@@ -256,7 +256,7 @@ func TestAClientThatDoesNotAcceptJSONGetsNoIDInIt(t *testing.T) {
 	if w.Code != http.StatusNotAcceptable || w.Body.Len() != 0 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "").Body.String(); got != "1" {
+	if got := askTinyID(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "").Body.String(); got != "1" {
 		t.Errorf("after it: %q", got)
 	}
 }
@@ -288,7 +288,7 @@ func TestServersOfOneStoreIssueDifferentIDs(t *testing.T) {
 	s := memstore.New(nil)
 	var servers []http.Handler
 	for range 3 {
-		_, h := open(t, s, settings.Config{Namespaces: namespaces()})
+		_, h := serveTinyID(t, s, settings.Config{Namespaces: tinyidNamespaces()})
 		servers = append(servers, h)
 	}
 	seen := map[int64]bool{}
@@ -297,13 +297,13 @@ func TestServersOfOneStoreIssueDifferentIDs(t *testing.T) {
 		h := servers[i%3]
 		var ids []int64
 		if i%4 == 3 {
-			id, err := strconv.ParseInt(ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "").Body.String(), 10, 64)
+			id, err := strconv.ParseInt(askTinyID(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=test", "").Body.String(), 10, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ids = append(ids, id)
 		} else {
-			r := readSpan(t, ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=test", "").Body.String())
+			r := readSpan(t, askTinyID(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=test", "").Body.String())
 			for id := r.current + 1; id <= r.max; id++ {
 				ids = append(ids, id)
 			}
@@ -315,7 +315,7 @@ func TestServersOfOneStoreIssueDifferentIDs(t *testing.T) {
 			seen[id] = true
 		}
 		// Ranges of a sequence increase across all servers.
-		r := readSpan(t, ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=txn", "").Body.String())
+		r := readSpan(t, askTinyID(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=txn", "").Body.String())
 		if r.current < before {
 			t.Fatalf("a range that begins after %d follows one that ended at %d", r.current, before)
 		}
@@ -325,12 +325,12 @@ func TestServersOfOneStoreIssueDifferentIDs(t *testing.T) {
 
 // TestRangesContinueWhileTheConfigurationChanges: no request fails, and no ranges overlap.
 func TestRangesContinueWhileTheConfigurationChanges(t *testing.T) {
-	service, h := open(t, memstore.New(nil), settings.Config{Namespaces: namespaces()})
+	service, h := serveTinyID(t, memstore.New(nil), settings.Config{Namespaces: tinyidNamespaces()})
 	ctx, stop := context.WithCancel(t.Context())
 	var changes sync.WaitGroup
 	changes.Go(func() {
 		for step := int64(1); ctx.Err() == nil; step++ {
-			all := namespaces()
+			all := tinyidNamespaces()
 			all["test"] = settings.Namespace{Kind: "segment", Segment: settings.Segment{MinStep: 10 + step%5}}
 			if err := service.Apply(context.Background(), settings.Config{Namespaces: all, Anonymous: []string{"*"}}); err != nil {
 				t.Error(err)
@@ -343,7 +343,7 @@ func TestRangesContinueWhileTheConfigurationChanges(t *testing.T) {
 	for range 4 {
 		clients.Go(func() {
 			for range 200 {
-				answer := ask(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?token=x&bizType=test", "").Body.String()
+				answer := askTinyID(t, h, "POST", "/tinyid/id/nextSegmentIdSimple?token=x&bizType=test", "").Body.String()
 				if answer == "" {
 					t.Error("a range was refused")
 					continue
@@ -367,12 +367,12 @@ func TestRangesContinueWhileTheConfigurationChanges(t *testing.T) {
 
 // A snowflake namespace has no ranges.
 func TestWithoutAConfigurationABizTypeIsASnowflake(t *testing.T) {
-	_, h := open(t, memstore.New(nil), settings.Config{})
-	got := ask(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=anything&token=x", "").Body.String()
+	_, h := serveTinyID(t, memstore.New(nil), settings.Config{})
+	got := askTinyID(t, h, "GET", "/tinyid/id/nextIdSimple?bizType=anything&token=x", "").Body.String()
 	if id, err := strconv.ParseInt(got, 10, 64); err != nil || id < 1<<50 {
 		t.Errorf("%q, %v", got, err)
 	}
-	answer := ask(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=anything&token=x", "")
+	answer := askTinyID(t, h, "GET", "/tinyid/id/nextSegmentIdSimple?bizType=anything&token=x", "")
 	if got := answer.Body.String(); got != "" || answer.Header().Get("Firn-Error") != "no_ranges" {
 		t.Errorf("%q, %v", got, answer.Header())
 	}

@@ -1,4 +1,4 @@
-package takeover_test
+package migrate_test
 
 import (
 	"database/sql"
@@ -39,20 +39,20 @@ const (
 func tables(t *testing.T) func(t *testing.T, statements ...string) *sql.DB {
 	t.Helper()
 	server := servers.MariaDB(t)
-	admin := open(t, server, "")
+	admin := openDatabase(t, server, "")
 	made := 0
 	return func(t *testing.T, statements ...string) *sql.DB {
 		t.Helper()
 		made++
 		name := fmt.Sprintf("db%d", made)
 		run(t, admin, "CREATE DATABASE "+name)
-		db := open(t, server, name)
+		db := openDatabase(t, server, name)
 		run(t, db, statements...)
 		return db
 	}
 }
 
-func open(t *testing.T, server *servers.Server, name string, settings ...string) *sql.DB {
+func openDatabase(t *testing.T, server *servers.Server, name string, settings ...string) *sql.DB {
 	t.Helper()
 	cfg := mysql.NewConfig()
 	cfg.Logger = &mysql.NopLogger{} // the driver would log cut connections, which tests cause themselves

@@ -1,6 +1,8 @@
-// Package takeover imports the counters of other systems as segments. It checks a whole plan
-// before it writes anything. It never lowers a counter, so that an import can be repeated.
-package takeover
+// Package migrate has what a move from the id services Leaf (of Meituan) and TinyId (of Didi) to Firn needs: it imports
+// their counters as segments ([MakePlan]), and answers their clients as their servers do ([Leaf], [TinyID]).
+//
+// An import checks a whole plan before it writes anything. It never lowers a counter, so it can be repeated.
+package migrate
 
 import (
 	"context"
@@ -74,9 +76,9 @@ const (
 	maxMistakes = 20
 )
 
-// Make makes a plan and writes nothing. An error lists the mistakes of all rows, which must be
+// MakePlan makes a plan and writes nothing. An error lists the mistakes of all rows, which must be
 // corrected first; then there is no plan.
-func Make(ctx context.Context, s store.Store, counters []Foreign, tokens []Token, o Options) (*Plan, error) {
+func MakePlan(ctx context.Context, s store.Store, counters []Foreign, tokens []Token, o Options) (*Plan, error) {
 	p := &Plan{Tokens: tokens}
 	unnamed := p.name(counters, o.Rename)
 	var errs []error
@@ -177,17 +179,17 @@ func (r *Row) look(ctx context.Context, s store.Store) error {
 	default:
 		r.Was, r.Outcome = &was, Raised
 	}
-	r.Now = first(r.Stripe, r.Least)
+	r.Now = leastOf(r.Stripe, r.Least)
 	return nil
 }
 
-// first returns the least id of a stripe that is not below least.
-func first(s segment.Stripe, least firn.ID) uint64 {
+// leastOf returns the least id of a stripe that is not below least.
+func leastOf(s segment.Stripe, least firn.ID) uint64 {
 	n, stride := uint64(least), uint64(s.Stride)
 	return n + (uint64(s.Offset)+stride-n%stride)%stride
 }
 
-// Apply writes the plan, and calls progress, if not nil, after each name. After an error, Make
+// Apply writes the plan, and calls progress, if not nil, after each name. After an error, MakePlan
 // and Apply may be called again.
 func (p *Plan) Apply(ctx context.Context, s store.Store, progress func(done, all int)) error {
 	for i := range p.Rows {

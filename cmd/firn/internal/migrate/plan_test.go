@@ -1,4 +1,4 @@
-package takeover_test
+package migrate_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/takeover"
+	"github.com/firn-id/firn/cmd/firn/internal/migrate"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -18,9 +18,9 @@ import (
 )
 
 // counters returns n counters, as TinyId might have them.
-func counters(n int) (list []takeover.Foreign) {
+func counters(n int) (list []migrate.Foreign) {
 	for i := range n {
-		list = append(list, takeover.Foreign{
+		list = append(list, migrate.Foreign{
 			Name: fmt.Sprintf("name%03d", i), MaxID: firn.ID(1000 * i), Next: int64(1000*i + 1), Step: 100,
 			Stripe: segment.Stripe{Offset: int64(i % 3), Stride: 3},
 		})
@@ -28,9 +28,9 @@ func counters(n int) (list []takeover.Foreign) {
 	return list
 }
 
-func plan(t *testing.T, s store.Store, list []takeover.Foreign, o takeover.Options) *takeover.Plan {
+func plan(t *testing.T, s store.Store, list []migrate.Foreign, o migrate.Options) *migrate.Plan {
 	t.Helper()
-	p, err := takeover.Make(t.Context(), s, list, nil, o)
+	p, err := migrate.MakePlan(t.Context(), s, list, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func plan(t *testing.T, s store.Store, list []takeover.Foreign, o takeover.Optio
 func TestAnInterruptedImportCanBeRepeated(t *testing.T) {
 	s := storetest.NewFaulty(memstore.New(nil))
 	list := counters(20)
-	p := plan(t, s, list, takeover.Options{Margin: 0})
+	p := plan(t, s, list, migrate.Options{Margin: 0})
 	s.Script = func(c storetest.Call) storetest.Outcome {
 		if c.Key == register.CounterKey("name007") && c.Op == storetest.OpCompareAndSwap {
 			return storetest.Refuse
@@ -59,14 +59,14 @@ func TestAnInterruptedImportCanBeRepeated(t *testing.T) {
 	says(t, "interrupted", err, `"name007"`, "7 of 20 names were imported; it is safe to run the import again")
 	s.Script = nil
 	calls = 0
-	p = plan(t, s, list, takeover.Options{Margin: 0, Progress: func(int, int) { calls++ }})
+	p = plan(t, s, list, migrate.Options{Margin: 0, Progress: func(int, int) { calls++ }})
 	if err := p.Apply(t.Context(), s, nil); err != nil || calls != 20 {
 		t.Errorf("%v, %d calls of Progress", err, calls)
 	}
 	for i, r := range p.Rows {
-		outcome := takeover.Created
+		outcome := migrate.Created
 		if i < 7 {
-			outcome = takeover.Unchanged
+			outcome = migrate.Unchanged
 		}
 		// Now is the lowest id of the stripe above max_id, which is granted already.
 		if r.Outcome != outcome || r.Now <= uint64(r.MaxID) || r.Now > uint64(r.MaxID)+3 || r.Now%3 != uint64(i%3) {
@@ -81,7 +81,7 @@ func TestAnInterruptedImportCanBeRepeated(t *testing.T) {
 func TestACounterThatRisesAfterThePlanIsNotLowered(t *testing.T) {
 	s := memstore.New(nil)
 	list := counters(1)
-	p := plan(t, s, list, takeover.Options{Margin: -1})
+	p := plan(t, s, list, migrate.Options{Margin: -1})
 	if p.Rows[0].Now != 102 {
 		t.Errorf("%+v", p.Rows[0])
 	}
@@ -104,15 +104,15 @@ func TestMistakesAreFoundBeforeAnythingIsWritten(t *testing.T) {
 	writes := s.Counts().CompareAndSwap
 	list := counters(4)
 	list[3].MaxID, list[3].Next = firn.MaxID, -1
-	_, err := takeover.Make(t.Context(), s, list, nil, takeover.Options{})
+	_, err := migrate.MakePlan(t.Context(), s, list, nil, migrate.Options{})
 	says(t, "mistakes", err, "name001", `"name002" has offset 0 of stride 1, not offset 2 of stride 3`, `"name003" is at 9223372036854775807`)
 	for i := range 50 {
-		list = append(list, takeover.Foreign{Name: fmt.Sprintf("a %d", i), Stripe: segment.Stripe{Stride: 1}})
+		list = append(list, migrate.Foreign{Name: fmt.Sprintf("a %d", i), Stripe: segment.Stripe{Stride: 1}})
 	}
-	_, err = takeover.Make(t.Context(), s, list, nil, takeover.Options{})
+	_, err = migrate.MakePlan(t.Context(), s, list, nil, migrate.Options{})
 	says(t, "names", err, `"a 0"`, `"a 19"`, "and 30 more", "--rename OLD=NEW")
 	s.SetDown(true)
-	if _, err := takeover.Make(t.Context(), s, counters(2), nil, takeover.Options{}); !errors.Is(err, store.ErrUnavailable) {
+	if _, err := migrate.MakePlan(t.Context(), s, counters(2), nil, migrate.Options{}); !errors.Is(err, store.ErrUnavailable) {
 		t.Error(err)
 	}
 	if n := s.Counts().CompareAndSwap; n != writes {
@@ -121,13 +121,13 @@ func TestMistakesAreFoundBeforeAnythingIsWritten(t *testing.T) {
 }
 
 func TestTheWrittenConfigurationSurvivesARoundTrip(t *testing.T) {
-	var list []takeover.Foreign
+	var list []migrate.Foreign
 	for _, name := range []string{"true", "No", "null", "1", "1.5", "0x1", "-", "---", "_", ".", "a.b", "orders", "Orders", "1e3", "n", "2026-11-21"} {
-		list = append(list, takeover.Foreign{Name: name, Step: 3, Stripe: segment.Stripe{Offset: 1, Stride: 7}})
+		list = append(list, migrate.Foreign{Name: name, Step: 3, Stripe: segment.Stripe{Offset: 1, Stride: 7}})
 	}
-	p, err := takeover.Make(t.Context(), memstore.New(nil), list, []takeover.Token{
+	p, err := migrate.MakePlan(t.Context(), memstore.New(nil), list, []migrate.Token{
 		{SHA256: strings.Repeat("0", 64), Of: []string{"gone"}}, {SHA256: strings.Repeat("1", 64), Of: []string{"true", "gone", "1"}},
-	}, takeover.Options{Rename: map[string]string{"true": "false"}})
+	}, migrate.Options{Rename: map[string]string{"true": "false"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestTheWrittenConfigurationSurvivesARoundTrip(t *testing.T) {
 func TestASystemThatStillIssuesIsDetected(t *testing.T) {
 	s := memstore.New(nil)
 	list := counters(40)
-	p := plan(t, s, list, takeover.Options{Margin: 0})
+	p := plan(t, s, list, migrate.Options{Margin: 0})
 	if err := p.Moved(list); err != nil {
 		t.Error(err)
 	}
@@ -187,7 +187,7 @@ func TestAnErrorListsAllMistakesOfAPlan(t *testing.T) {
 	list := counters(6)
 	list[1].Name = "a b"
 	list[2].MaxID, list[2].Next = firn.MaxID, -1
-	p, err := takeover.Make(t.Context(), s, list, nil, takeover.Options{Rename: map[string]string{"nosuch": "x"}})
+	p, err := migrate.MakePlan(t.Context(), s, list, nil, migrate.Options{Rename: map[string]string{"nosuch": "x"}})
 	says(t, "a plan", err, `"a b" is not a valid segment name`, `--rename "nosuch"`, "--rename OLD=NEW", `"name002" is at 9223372036854775807`, "firn/counter:name004", `the counter "name005" has the kind "sequence", not "segment"`)
 	if p != nil {
 		t.Errorf("a plan in spite of mistakes: %+v", p)

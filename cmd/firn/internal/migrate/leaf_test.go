@@ -1,4 +1,4 @@
-package leafapi_test
+package migrate_test
 
 import (
 	"log/slog"
@@ -13,14 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/leafapi"
+	"github.com/firn-id/firn/cmd/firn/internal/migrate"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
 )
 
-func serve(t *testing.T, s store.Store, namespaces map[string]settings.Namespace) (*issuing.Service, http.Handler) {
+func serveLeaf(t *testing.T, s store.Store, namespaces map[string]settings.Namespace) (*issuing.Service, http.Handler) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	cfg := issuing.Config{Settings: settings.Config{Namespaces: namespaces, Anonymous: []string{"*"}}, Store: s, Log: log, Registry: prometheus.NewRegistry()}
@@ -34,13 +34,13 @@ func serve(t *testing.T, s store.Store, namespaces map[string]settings.Namespace
 		}
 	})
 	mux := http.NewServeMux()
-	api := leafapi.New(service, time.FixedZone("", 8*60*60), log)
+	api := migrate.NewLeaf(service, time.FixedZone("", 8*60*60), log)
 	api.Register(mux)
 	mux.Handle("/", api.Prefixed(http.NotFoundHandler()))
 	return service, mux
 }
 
-func ask(t *testing.T, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+func askLeaf(t *testing.T, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
 	for i := 0; i < len(header); i += 2 {
@@ -51,7 +51,7 @@ func ask(t *testing.T, h http.Handler, method, path string, header ...string) *h
 	return w
 }
 
-var all = map[string]settings.Namespace{
+var leafNamespaces = map[string]settings.Namespace{
 	"orders":     {Kind: "segment", Segment: settings.Segment{MinStep: 10}},
 	"order.item": {Kind: "segment", Segment: settings.Segment{MinStep: 10}},
 	"txn":        {Kind: "sequence"},
@@ -61,7 +61,7 @@ var all = map[string]settings.Namespace{
 }
 
 func TestAnswersAreThoseOfLeaf(t *testing.T) {
-	_, h := serve(t, memstore.New(nil), all)
+	_, h := serveLeaf(t, memstore.New(nil), leafNamespaces)
 	const plain, js = "text/plain;charset=UTF-8", "application/json;charset=UTF-8"
 	failed := func(code int, path string) string {
 		return `\{"timestamp":\d{13},"status":500,"error":"Internal Server Error","exception":"com\.sankuai\.inf\.leaf\.server\.exception\.LeafServerException",` +
@@ -113,7 +113,7 @@ func TestAnswersAreThoseOfLeaf(t *testing.T) {
 		{"GET", "/decodeSnowflakeId?snowflakeId=1&namespace=none", 404, js, `.*"status":404,.*`, "unknown_namespace"},
 		{"GET", "/decodeSnowflakeId?snowflakeId=1&namespace=txn", 400, js, `.*"status":400,.*`, "bad_request"},
 	} {
-		answer := ask(t, h, c.method, c.path)
+		answer := askLeaf(t, h, c.method, c.path)
 		body := answer.Body.String()
 		if answer.Code != c.status || !regexp.MustCompile(`^`+c.want+`$`).MatchString(body) {
 			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, answer.Code, body, c.status, c.want)
@@ -125,20 +125,20 @@ func TestAnswersAreThoseOfLeaf(t *testing.T) {
 			t.Errorf("%s %s: code %s", c.method, c.path, code)
 		}
 	}
-	if body := ask(t, h, "GET", "/api/segment/get/orders").Body.String(); body != "4" {
+	if body := askLeaf(t, h, "GET", "/api/segment/get/orders").Body.String(); body != "4" {
 		t.Errorf("after bad requests: %s", body)
 	}
-	if answer := ask(t, h, "GET", "/api/segment/get/orders", "Accept", "application/json, application/*+json"); answer.Header().Get("Content-Type") != js {
+	if answer := askLeaf(t, h, "GET", "/api/segment/get/orders", "Accept", "application/json, application/*+json"); answer.Header().Get("Content-Type") != js {
 		t.Errorf("for a client that accepts only JSON: %v", answer.Header())
 	}
-	if answer := ask(t, h, "GET", "/api/segment/get/orders", "Authorization", "Basic eDp5"); answer.Code != http.StatusUnauthorized {
+	if answer := askLeaf(t, h, "GET", "/api/segment/get/orders", "Authorization", "Basic eDp5"); answer.Code != http.StatusUnauthorized {
 		t.Errorf("a scheme other than Bearer: %d", answer.Code)
 	}
 }
 
 // The expected answers are those of Spring Boot 1.5.18 with Leaf's controllers.
 func TestTheClientDecidesTheTypeOfAnAnswer(t *testing.T) {
-	_, h := serve(t, memstore.New(nil), all)
+	_, h := serveLeaf(t, memstore.New(nil), leafNamespaces)
 	for _, c := range []struct {
 		accept, path string
 		status       int
@@ -151,7 +151,7 @@ func TestTheClientDecidesTheTypeOfAnAnswer(t *testing.T) {
 		{"application/xml", "/decodeSnowflakeId?snowflakeId=1", 406, "", ""},
 		{"*/*", "/api/segment/get/orders", 200, "text/plain;charset=UTF-8", "2"},
 	} {
-		answer := ask(t, h, "GET", c.path, "Accept", c.accept)
+		answer := askLeaf(t, h, "GET", c.path, "Accept", c.accept)
 		if typ := answer.Header().Get("Content-Type"); answer.Code != c.status || typ != c.typ || answer.Body.String() != c.body {
 			t.Errorf("%s for %s: %d %s %s", c.path, c.accept, answer.Code, typ, answer.Body)
 		}
@@ -159,20 +159,20 @@ func TestTheClientDecidesTheTypeOfAnAnswer(t *testing.T) {
 }
 
 func TestLeafsPagesLeadToTheNamespaces(t *testing.T) {
-	_, h := serve(t, memstore.New(nil), all)
+	_, h := serveLeaf(t, memstore.New(nil), leafNamespaces)
 	for _, page := range []string{"/cache", "/db"} {
-		if answer := ask(t, h, "GET", page); answer.Code != http.StatusFound || answer.Header().Get("Location") != "v1/namespaces" {
+		if answer := askLeaf(t, h, "GET", page); answer.Code != http.StatusFound || answer.Header().Get("Location") != "v1/namespaces" {
 			t.Errorf("%s: %d %v", page, answer.Code, answer.Header())
 		}
-		if answer := ask(t, h, "GET", page, "Accept", "text/html,*/*;q=0.8"); answer.Code != http.StatusFound || answer.Header().Get("Location") != "./#/namespaces" {
+		if answer := askLeaf(t, h, "GET", page, "Accept", "text/html,*/*;q=0.8"); answer.Code != http.StatusFound || answer.Header().Get("Location") != "./#/namespaces" {
 			t.Errorf("%s for a browser: %d %v", page, answer.Code, answer.Header())
 		}
 	}
 }
 
 func TestIssuedIDsDecode(t *testing.T) {
-	_, h := serve(t, memstore.New(nil), all)
-	text := ask(t, h, "GET", "/api/snowflake/get/flake").Body.String()
+	_, h := serveLeaf(t, memstore.New(nil), leafNamespaces)
+	text := askLeaf(t, h, "GET", "/api/snowflake/get/flake").Body.String()
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestIssuedIDsDecode(t *testing.T) {
 	if age := time.Since(made); age < -time.Minute || age > time.Minute {
 		t.Errorf("the time of %d is %v", id, made)
 	}
-	body := ask(t, h, "GET", "/decodeSnowflakeId?snowflakeId="+text).Body.String()
+	body := askLeaf(t, h, "GET", "/decodeSnowflakeId?snowflakeId="+text).Body.String()
 	want := `{"workerId":"` + strconv.FormatInt(id>>12&1023, 10) + `","sequenceId":"` + strconv.FormatInt(id&4095, 10) +
 		`","timestamp":"` + strconv.FormatInt(made.UnixMilli(), 10) + `(` + made.UTC().Add(8*time.Hour).Format("2006-01-02 15:04:05.000") + `)"}`
 	if body != want {
@@ -191,10 +191,10 @@ func TestIssuedIDsDecode(t *testing.T) {
 
 func TestAFailureIsNeverAnID(t *testing.T) {
 	s := storetest.NewFaulty(memstore.New(nil))
-	service, h := serve(t, s, all)
+	service, h := serveLeaf(t, s, leafNamespaces)
 	check := func(path, message, code, retry string) {
 		t.Helper()
-		answer := ask(t, h, "GET", path)
+		answer := askLeaf(t, h, "GET", path)
 		body := answer.Body.String()
 		if answer.Code != http.StatusInternalServerError || !strings.Contains(body, `"message":"`+message+`"`) ||
 			answer.Header().Get("Firn-Error") != code || answer.Header().Get("Retry-After") != retry {
@@ -204,7 +204,7 @@ func TestAFailureIsNeverAnID(t *testing.T) {
 	s.SetDown(true)
 	check("/api/segment/get/orders", "Result{id=-3, status=EXCEPTION}", "store_unavailable", "1")
 	check("/api/segment/get/txn", "Result{id=-3, status=EXCEPTION}", "store_unavailable", "1")
-	if answer := ask(t, h, "GET", "/api/snowflake/get/flake"); answer.Code != http.StatusOK || answer.Body.Len() != 19 {
+	if answer := askLeaf(t, h, "GET", "/api/snowflake/get/flake"); answer.Code != http.StatusOK || answer.Body.Len() != 19 {
 		t.Errorf("a snowflake needs no store: %d %s", answer.Code, answer.Body)
 	}
 	s.SetDown(false)

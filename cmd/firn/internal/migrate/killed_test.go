@@ -1,4 +1,4 @@
-package takeover_test
+package migrate_test
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 func TestRangesAreUniqueWhileTheDatabaseIsKilled(t *testing.T) {
 	t.Parallel()
 	server := servers.MariaDB(t)
-	run(t, open(t, server, ""), "CREATE DATABASE live")
-	db := open(t, server, "live")
+	run(t, openDatabase(t, server, ""), "CREATE DATABASE live")
+	db := openDatabase(t, server, "live")
 	run(t, db, leafDDL, leafRow, infoDDL, infoRows, "UPDATE tiny_id_info SET step = 20")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
