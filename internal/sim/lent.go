@@ -63,7 +63,7 @@ type answer struct {
 	clock, after, fence firn.Tick
 }
 
-// serve answers a request, as package leaseapi does: for a new lease, or the one with a handle of which the program knows
+// serve answers a request, as the lending of package issuing does: for a new lease, or the one with a handle of which the program knows
 // a fence. It ends when the program does not wait any more.
 func (s *lender) serve(handle string, known firn.Tick, limit time.Duration) (answer, error) {
 	ctx, cancel := s.m.WithTimeout(context.Background(), limit)

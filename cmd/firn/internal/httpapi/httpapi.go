@@ -64,6 +64,8 @@ func (a *API) Register(mux *http.ServeMux) {
 	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
 	a.Serve(mux, &readyRoute, a.ready)
 	a.Serve(mux, &describeRoute, a.describe)
+	a.Serve(mux, &leaseGrantRoute, a.grantLease)
+	a.Serve(mux, &leaseRenewRoute, a.renewLease)
 }
 
 // Serve adds a request to a mux and to the description. Call it before the first request.

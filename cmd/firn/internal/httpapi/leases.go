@@ -2,59 +2,37 @@ package httpapi
 
 import (
 	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
 
-	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// The requests of package leaseapi, and their answers. Positions have 64 bits, so they are texts.
+// leaseHeader has the lease. It is a secret, so it is in no address.
+const leaseHeader = "Firn-Lease"
 
-// LeaseRenewed is the answer to a renewal.
-type LeaseRenewed struct {
-	Lease string `json:"lease"`
-	Pool  string `json:"pool"`
-	Clock uint64 `json:"clock,string"` // the present as a position
-	End   uint64 `json:"end,string"`
-	Once  string `json:"once,omitempty"` // that of the request
-}
-
-// LeaseGranted is the answer to a request for a worker.
-type LeaseGranted struct {
-	Lease         string  `json:"lease"`
-	Pool          string  `json:"pool"`
-	Clock         uint64  `json:"clock,string"`
-	End           uint64  `json:"end,string"`
-	First         uint64  `json:"first,string"`
-	Base          firn.ID `json:"base"`
-	Unit          int64   `json:"unit_ns,string"`
-	SequenceBits  int     `json:"sequence_bits"`
-	TimeShift     int     `json:"time_shift"`
-	SequenceShift int     `json:"sequence_shift"`
-	LookMS        int64   `json:"look_ms"`
-	Worker        int64   `json:"worker"`
-	Layout        string  `json:"layout"`
-	Once          string  `json:"once,omitempty"`
-}
-
-var once = Parameter{Name: "once", Help: "up to 64 letters and digits, other ones in each request. The answer repeats them, so a client can tell an answer that a cache has kept for another", Form: text}
+var onceParameter = Parameter{Name: "once", Help: "up to 64 letters and digits, other ones in each request. The answer repeats them, so a client can tell an answer that a cache has kept for another", Form: text}
 
 // The requests of leases. A program follows docs/leases.md: this description does not suffice.
 var (
-	LeaseGrant = Route{
+	leaseGrantRoute = Route{
 		Name: "lease", Path: "/v1/leases/{pool}", Methods: http.MethodPost,
 		Says:   "Leases a worker to a program that makes its ids itself, by the rules of docs/leases.md. The first grant is short: renew it.",
-		Query:  []Parameter{once},
-		Answer: inJSON("LeaseGranted", of[LeaseGranted]),
+		Query:  []Parameter{onceParameter},
+		Answer: inJSON("LeaseGranted", of[issuing.LeaseGranted]),
 		Codes: leaseCodes(map[int][]string{
 			http.StatusTooManyRequests: {"too_many_leases"}, http.StatusServiceUnavailable: {"pool_full", "joining", "shutting_down"},
 		}),
 	}
-	LeaseRenew = Route{
+	leaseRenewRoute = Route{
 		Name: "renewLease", Path: "/v1/leases/{pool}/renew", Methods: http.MethodPost,
 		Says:   "Checks that a worker is still leased, and moves the end of the lease forward when it is time.",
-		Query:  []Parameter{{Name: "end", Help: "the latest end that the program knows; required", Form: text}, once},
-		Header: []Parameter{{Name: "Firn-Lease", Help: "the lease; required", Form: text}},
-		Answer: inJSON("LeaseRenewed", of[LeaseRenewed]),
+		Query:  []Parameter{{Name: "end", Help: "the latest end that the program knows; required", Form: text}, onceParameter},
+		Header: []Parameter{{Name: leaseHeader, Help: "the lease; required", Form: text}},
+		Answer: inJSON("LeaseRenewed", of[issuing.LeaseRenewed]),
 		Codes: leaseCodes(map[int][]string{
 			http.StatusBadRequest: {"bad_lease"}, http.StatusGone: {"lease_lost"}, http.StatusTooManyRequests: {"too_many_leases"},
 		}),
@@ -71,4 +49,49 @@ func leaseCodes(own map[int][]string) map[int][]string {
 		all[status] = append(all[status], codes...)
 	}
 	return all
+}
+
+func (a *API) grantLease(w http.ResponseWriter, r *http.Request) error {
+	caller, _, once, err := a.beginLease(r, &leaseGrantRoute)
+	if err != nil {
+		return err
+	}
+	answer, err := a.front.GrantLease(r.Context(), caller, r.PathValue("pool"))
+	if err != nil {
+		return err
+	}
+	answer.Once = once
+	return a.answerJSON(w, answer) // if the client has gone, its lease ends by itself
+}
+
+func (a *API) renewLease(w http.ResponseWriter, r *http.Request) error {
+	caller, query, once, err := a.beginLease(r, &leaseRenewRoute)
+	if err != nil {
+		return err
+	}
+	end, err := strconv.ParseInt(query.Get("end"), 10, 64)
+	if err != nil {
+		end = 0 // is refused
+	}
+	answer, err := a.front.RenewLease(r.Context(), caller, r.PathValue("pool"), r.Header.Get(leaseHeader), end)
+	if err != nil {
+		return err
+	}
+	answer.Once = once
+	return a.answerJSON(w, answer)
+}
+
+// onceForm is what once may be. The answer repeats it, so a client that draws another for each request can tell the answer to
+// it from one that a cache has kept for another client.
+var onceForm = regexp.MustCompile(`^[A-Za-z0-9]{0,64}$`)
+
+// beginLease is begin with the parameter once.
+func (a *API) beginLease(r *http.Request, d *Route) (caller *access.Caller, query url.Values, once string, err error) {
+	if caller, query, err = a.begin(r, d); err != nil {
+		return nil, nil, "", err
+	}
+	if once = query.Get("once"); !onceForm.MatchString(once) {
+		return nil, nil, "", a.front.Refuse(failure.BadRequest("bad_request", "once is %q: up to 64 letters and digits are allowed", once))
+	}
+	return caller, query, once, nil
 }

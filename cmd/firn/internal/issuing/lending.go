@@ -1,60 +1,111 @@
 package issuing
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/lease"
 )
 
-// A Lender has the pool whose workers a caller may lease.
-type Lender struct {
-	Config  lease.Config // of the server's own lease in the pool
-	By      string       // the caller
-	Address string       // its address
-	Most    int          // how many workers the caller may lease here at once
+// This file leases workers to programs that make their ids themselves, in any language. docs/leases.md specifies it. The
+// safety argument is in package lease; a server keeps nothing about a lease that another one needs. It starts nothing:
+// the requests of programs are the looks at their slots. When the server ends, they go on at another.
+
+const (
+	// firstLease is how long a grant lasts before its first renewal: if the answer is lost, the worker is free again soon.
+	firstLease = 10 * time.Second
+	// claimLimit bounds a claim, which may have to wait for holders that the store may have forgotten.
+	claimLimit = 30 * time.Second
+	// fullRetry is when to ask again for a worker of a pool that has none.
+	fullRetry = 5 * time.Second
+)
+
+// The answers. Positions have 64 bits, so they are texts.
+
+// LeaseRenewed is the answer to a renewal.
+type LeaseRenewed struct {
+	Lease string `json:"lease"`
+	Pool  string `json:"pool"`
+	Clock uint64 `json:"clock,string"` // the present as a position
+	End   uint64 `json:"end,string"`
+	Once  string `json:"once,omitempty"` // that of the request, over HTTP
+}
+
+// LeaseGranted is the answer to a request for a worker.
+type LeaseGranted struct {
+	Lease         string  `json:"lease"`
+	Pool          string  `json:"pool"`
+	Clock         uint64  `json:"clock,string"`
+	End           uint64  `json:"end,string"`
+	First         uint64  `json:"first,string"`
+	Base          firn.ID `json:"base"`
+	Unit          int64   `json:"unit_ns,string"`
+	SequenceBits  int     `json:"sequence_bits"`
+	TimeShift     int     `json:"time_shift"`
+	SequenceShift int     `json:"sequence_shift"`
+	LookMS        int64   `json:"look_ms"`
+	Worker        int64   `json:"worker"`
+	Layout        string  `json:"layout"`
+	Once          string  `json:"once,omitempty"`
+}
+
+// GrantLease leases a worker of a pool to a caller. It counts the request.
+func (f *Front) GrantLease(ctx context.Context, caller *access.Caller, pool string) (LeaseGranted, error) {
+	return lent(f, caller, pool, func(from lender) (LeaseGranted, error) { return f.grant(ctx, from) })
+}
+
+// RenewLease renews the lease with a handle, whose end is the latest that the caller knows. It counts the request.
+func (f *Front) RenewLease(ctx context.Context, caller *access.Caller, pool, handle string, end int64) (LeaseRenewed, error) {
+	return lent(f, caller, pool, func(from lender) (LeaseRenewed, error) { return f.renew(ctx, from, handle, end) })
+}
+
+// A lender has the pool whose workers a caller may lease.
+type lender struct {
+	config  lease.Config // of the server's own lease in the pool
+	by      string       // the caller
+	address string       // its address
+	most    int          // how many workers the caller may lease here at once
 	pool    *pool
 }
 
-// Lender returns the pool with a name, if the caller may lease its workers.
-func (f *Front) Lender(caller *access.Caller, pool string) (Lender, error) {
+// lender returns the pool with a name, if the caller may lease its workers.
+func (f *Front) lender(caller *access.Caller, pool string) (lender, error) {
 	now := f.service.now.Load()
 	caller, err := f.current(now, caller, 1)
 	if err != nil {
-		return Lender{}, err
+		return lender{}, err
 	}
 	most, err := caller.Leases(pool)
 	if err != nil {
-		return Lender{}, f.denied(caller.Name(), caller.From(), "leases of pool "+pool, 1, err)
+		return lender{}, f.denied(caller.Name(), caller.From(), "leases of pool "+pool, 1, err)
 	}
 	p := now.pools[pool]
 	if p == nil {
-		return Lender{}, f.Refuse(failure.New(http.StatusNotFound, "unknown_pool", "unknown pool %q: it is not the setting pool of any namespace of the server; a namespace without that setting has pool \"default\"", pool))
+		return lender{}, f.Refuse(failure.New(http.StatusNotFound, "unknown_pool", "unknown pool %q: it is not the setting pool of any namespace of the server; a namespace without that setting has pool \"default\"", pool))
 	}
-	l := Lender{p.settings, caller.Name(), caller.From(), most, p}
+	l := lender{p.settings, caller.Name(), caller.From(), most, p}
 	here, _ := os.Hostname() // for people only
-	l.Config.Host = fmt.Sprintf("%s for %s at %s", here, l.By, l.Address)
-	l.Config.Store, l.Config.Log = f.service.store, f.service.log
+	l.config.Host = fmt.Sprintf("%s for %s at %s", here, l.by, l.address)
+	l.config.Store, l.config.Log = f.service.store, f.service.log
 	return l, nil
 }
 
-// Leasable returns an error unless workers of the pool may be leased. Those that are leased already, the server looks at.
-func (l Lender) Leasable() error {
-	if err := lease.CheckLoans(l.Config); err != nil {
-		return failure.BadRequest("not_leasable", "pool %q: %v", l.Config.Pool, err)
-	}
-	return nil
-}
-
-// Grants returns an error unless the server may claim workers for programs. It needs a worker itself: then the pool is
-// open, and a newcomer need not wait. A server that is about to end would only make a program turn to another.
-func (f *Front) Grants(l Lender) error {
-	if err := l.Leasable(); err != nil {
-		return err
+// grantable returns an error unless workers of the pool may be leased, and the server may claim some for programs. It
+// needs a worker itself: then the pool is open, and a newcomer need not wait. A server that is about to end would only make
+// a program turn to another. Workers that are leased already, the server looks at all the same.
+func (f *Front) grantable(l lender) error {
+	if err := lease.CheckLoans(l.config); err != nil {
+		return failure.BadRequest("not_leasable", "pool %q: %v", l.config.Pool, err)
 	}
 	if f.service.draining.Load() {
 		failed := failure.New(http.StatusServiceUnavailable, "shutting_down", "the server is shutting down: ask another one")
@@ -63,4 +114,124 @@ func (f *Front) Grants(l Lender) error {
 	}
 	_, err := l.pool.held()
 	return err
+}
+
+func lent[T any](f *Front, caller *access.Caller, pool string, do func(lender) (T, error)) (answer T, err error) {
+	from, err := f.lender(caller, pool)
+	if err != nil {
+		return answer, err
+	}
+	if answer, err = do(from); err != nil {
+		return answer, f.Refuse(lendingFailure(err))
+	}
+	f.Answered(http.StatusOK)
+	return answer, nil
+}
+
+// lendingFailure gives the errors of package lease their codes.
+func lendingFailure(err error) error {
+	code := func(status int, code string, retry time.Duration) error {
+		failed := failure.New(status, code, "%s", failure.Public(err))
+		failed.Retry = retry
+		return failed
+	}
+	switch {
+	case errors.Is(err, lease.ErrFull):
+		return code(http.StatusServiceUnavailable, "pool_full", fullRetry)
+	case errors.Is(err, lease.ErrClock):
+		return code(http.StatusServiceUnavailable, "wrong_clock", fullRetry)
+	case errors.Is(err, lease.ErrPool):
+		return code(http.StatusServiceUnavailable, failure.Mismatch, 0)
+	}
+	return err
+}
+
+func (f *Front) grant(ctx context.Context, from lender) (answer LeaseGranted, err error) {
+	if err := f.grantable(from); err != nil {
+		return answer, err
+	}
+	of, err := f.service.loans.reserve(from)
+	if err != nil {
+		return answer, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimLimit)
+	defer cancel()
+	loan, g, err := lease.Lend(ctx, from.config, firstLease)
+	if err != nil {
+		f.service.loans.unreserve(of)
+		return answer, err
+	}
+	f.service.loans.hold(of, loan)
+	f.service.log.Info("a worker was leased to a program", "pool", from.config.Pool, "worker", g.Worker, "by", from.by, "from", from.address)
+	layout := loan.Layout()
+	now := renewed(loan, from, g.Through)
+	answer = LeaseGranted{
+		Lease: now.Lease, Pool: now.Pool, Clock: now.Clock, End: now.End, First: position(layout, g.After+1), Worker: g.Worker,
+		Unit: layout.Unit().Nanoseconds(), LookMS: loan.Every().Milliseconds(), Layout: decode.Label(layout),
+	}
+	cfg := layout.Config()
+	answer.SequenceBits, answer.TimeShift = cfg.SequenceBits, cfg.DatacenterBits+cfg.WorkerBits+cfg.SequenceBits
+	if cfg.SequenceFirst {
+		answer.SequenceShift = cfg.DatacenterBits + cfg.WorkerBits
+	}
+	answer.Base, err = layout.Compose(firn.Parts{Datacenter: from.config.Generator.Datacenter, Worker: g.Worker})
+	return answer, err
+}
+
+func (f *Front) renew(ctx context.Context, from lender, handle string, end int64) (answer LeaseRenewed, err error) {
+	loan := f.service.loans.find(from.config.Pool, handle)
+	held := loan != nil
+	if !held {
+		if loan, err = lease.NewLoan(from.config, handle); errors.Is(err, firn.ErrSyntax) {
+			return answer, failure.BadRequest("bad_lease", "there is no lease in the request: send it as it was granted, over HTTP in the header Firn-Lease")
+		} else if err != nil {
+			return answer, err
+		}
+	}
+	if end <= 0 || end&loan.Layout().MaxSequence() != 0 {
+		return answer, failure.BadRequest("bad_request", "the request has no end at which a lease of this layout ends: send it as it was answered last, over HTTP as ?end=")
+	}
+	known := firn.Tick(end>>loan.Layout().Config().SequenceBits) - 1
+	var through firn.Tick
+	switch due := loan.Due(known); {
+	case due && held:
+		through, err = loan.Renew(ctx, known)
+	case due:
+		through, err = f.takeOver(ctx, from, loan, known)
+	default:
+		through, err = loan.Look(ctx, known)
+	}
+	if errors.Is(err, lease.ErrLost) {
+		return answer, failure.New(http.StatusGone, "lease_lost", "%s", failure.Public(err))
+	}
+	return renewed(loan, from, through), err
+}
+
+// takeOver renews a lease that this server does not hold. One that it must not take over, it still looks at.
+func (f *Front) takeOver(ctx context.Context, from lender, loan *lease.Loan, known firn.Tick) (firn.Tick, error) {
+	of, full := f.service.loans.reserve(from)
+	if full != nil {
+		_, err := loan.Look(ctx, known)
+		return 0, cmp.Or(err, full)
+	}
+	through, err := loan.Renew(ctx, known)
+	if loan.Held() < 0 { // also if there was nothing to move: then the other server holds it still
+		f.service.loans.unreserve(of)
+		return through, err
+	}
+	f.service.loans.hold(of, loan)
+	return through, err
+}
+
+// position returns the first position of a tick.
+func position(layout firn.Layout, tick firn.Tick) uint64 {
+	return uint64(max(tick, 0)) << layout.Config().SequenceBits
+}
+
+func renewed(loan *lease.Loan, from lender, through firn.Tick) LeaseRenewed {
+	layout := loan.Layout()
+	return LeaseRenewed{
+		Lease: loan.Handle(), Pool: from.config.Pool, Clock: position(layout, loan.Now()),
+		End: position(layout, min(through, math.MaxInt64-1)+1),
+	}
 }

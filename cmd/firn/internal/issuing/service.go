@@ -1,5 +1,6 @@
 // Package issuing issues a server's ids, for all protocols: it finds namespaces, checks permissions and rates, and
-// counts. Only CosId's ranges bypass it: [Front.Charge] counts them. [ReadPool] reads the slots of a pool.
+// counts. Only CosId's ranges bypass it: [Front.Charge] counts them. [Front.GrantLease] leases workers to programs that
+// make their ids themselves. [ReadPool] reads the slots of a pool.
 package issuing
 
 import (
@@ -64,6 +65,7 @@ type Service struct {
 	clock    func() time.Duration
 	room     *room
 	shares   *share.Shares
+	loans    *loans
 	// undeclared has the *access.Bucket of names that are no namespaces. There are not more of them than share.Names.
 	undeclared sync.Map
 	joining    chan struct{} // holds a value for each pool that is being joined: at most poolsAtOnce
@@ -117,7 +119,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Shares == nil {
 		cfg.Shares = share.New(share.Limits{HTTP: math.MaxInt32, Redis: math.MaxInt32, Requests: math.MaxInt32, Percent: 100})
 	}
-	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, joining: make(chan struct{}, poolsAtOnce), examining: make(chan struct{}, 1)}
+	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, loans: newLoans(), joining: make(chan struct{}, poolsAtOnce), examining: make(chan struct{}, 1)}
 	s.now.Store(&snapshot{})
 	if err := s.apply(ctx, cfg.Settings, (*snapshot).servable); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 
 // lease grants a lease. The error is counted.
 func (a *API) lease(ctx context.Context, from *access.Caller, r *firnv1.LeaseRequest) (*firnv1.LeaseResponse, error) {
-	l, err := a.leases.Grant(ctx, a.front, from, r.GetPool())
+	l, err := a.front.GrantLease(ctx, from, r.GetPool())
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func (a *API) lease(ctx context.Context, from *access.Caller, r *firnv1.LeaseReq
 
 // renew renews a lease. The error is counted.
 func (a *API) renew(ctx context.Context, from *access.Caller, r *firnv1.RenewRequest) (*firnv1.RenewResponse, error) {
-	l, err := a.leases.Renew(ctx, a.front, from, r.GetPool(), r.GetLease(), r.GetEnd())
+	l, err := a.front.RenewLease(ctx, from, r.GetPool(), r.GetLease(), r.GetEnd())
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func TestAStreamWaitsForItsRate(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer service.Close()
-		a := New(service, nil, slog.New(slog.DiscardHandler))
+		a := New(service, slog.New(slog.DiscardHandler))
 		w := &deadlines{ResponseWriter: httptest.NewRecorder()}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), exchangeKey{}, &exchange{response: w}))
 		s, err := a.steer(ctx)

@@ -33,7 +33,6 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/leaseapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
@@ -69,7 +68,7 @@ func newPort(t *testing.T, set func(*rpc.PortConfig, *share.Limits)) *port {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &port{Port: rpc.NewPort(cfg), api: rpc.New(service, leaseapi.New(slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler)), shares: cfg.Shares, address: listener.Addr().String()}
+	p := &port{Port: rpc.NewPort(cfg), api: rpc.New(service, slog.New(slog.DiscardHandler)), shares: cfg.Shares, address: listener.Addr().String()}
 	p.Open(p.api)
 	served := make(chan error, 1)
 	go func() { served <- p.Serve(listener) }()

@@ -17,7 +17,6 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/leaseapi"
 )
 
 // maxMessage bounds the bytes of a request message, also after decompression.
@@ -28,7 +27,6 @@ type API struct {
 	service *issuing.Service
 	front   *issuing.Front
 	reader  issuing.Reader
-	leases  *leaseapi.API
 	log     *slog.Logger
 
 	ending context.Context // done when streams must end
@@ -38,11 +36,11 @@ type API struct {
 	memory       sync.Pool     // of *memory
 }
 
-// New returns the interface to a service, and to the leases of the server.
-func New(s *issuing.Service, leases *leaseapi.API, log *slog.Logger) *API {
+// New returns the interface to a service.
+func New(s *issuing.Service, log *slog.Logger) *API {
 	front := s.Front(issuing.RPC)
 	a := &API{
-		service: s, front: front, reader: front.Reader(), leases: leases, log: log,
+		service: s, front: front, reader: front.Reader(), log: log,
 		stall: stall, hurry: hurry,
 	}
 	a.ending, a.end = context.WithCancel(context.Background())

@@ -22,7 +22,6 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/leaseapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store/memstore"
@@ -38,7 +37,7 @@ func newAPI(t *testing.T, set func(*http.Server)) (*rpc.API, *httptest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := rpc.New(service, leaseapi.New(slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler))
+	api := rpc.New(service, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
 	api.Register(mux)
 	h := httptest.NewUnstartedServer(mux)

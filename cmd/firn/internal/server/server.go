@@ -23,7 +23,6 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/httpapi"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/leaseapi"
 	"github.com/firn-id/firn/cmd/firn/internal/migrate"
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
 	"github.com/firn-id/firn/cmd/firn/internal/rpc"
@@ -58,7 +57,6 @@ type Server struct {
 	api     *httpapi.API
 	rpc     *rpc.API
 	resp    *respapi.Server
-	leases  *leaseapi.API
 
 	page         *console.Console
 	registry     *prometheus.Registry
@@ -166,8 +164,7 @@ func (s *Server) open(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	s.inForce()
-	s.leases = leaseapi.New(s.log)
-	s.rpc = rpc.New(s.service, s.leases, s.log)
+	s.rpc = rpc.New(s.service, s.log)
 	s.resp = respapi.New(respapi.Config{Service: s.service, Log: s.log})
 	routes, err := s.routes(http.NewServeMux(), watched)
 	if err != nil {
@@ -234,7 +231,6 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 	api.Register(mux)
 	s.rpc.Register(mux)
 	front := s.service.Front(issuing.HTTP)
-	s.leases.Register(mux, api, front)
 	metrics := guarded(front.Reader(), promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	api.Serve(mux, &httpapi.Metrics, func(w http.ResponseWriter, r *http.Request) error {
 		metrics.ServeHTTP(w, r)
