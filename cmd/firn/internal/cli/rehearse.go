@@ -13,7 +13,6 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/rehearse"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
@@ -50,14 +49,14 @@ with commas between them:
 			if flags.set.Clock != "wall" && !cmd.Flags().Changed("rollback") {
 				flags.set.Rollback = nil
 			}
-			cfg, err := rehearsal(cmd, flags.set, script, pace)
+			cfg, err := rehearsalOf(cmd, flags.set, script, pace)
 			if err != nil {
 				return usage(err)
 			}
 			if cfg.Workers = workers; !cmd.Flags().Changed("workers") {
 				cfg.Workers = int(min(int64(workers), cfg.Generator.Layout.MaxWorker()+1))
 			}
-			result, err := rehearse.Play(cmd.Context(), cfg)
+			result, err := rehearse(cmd.Context(), cfg)
 			switch {
 			case err != nil:
 				return misuse(err)
@@ -81,16 +80,16 @@ with commas between them:
 	return cmd
 }
 
-// rehearsal returns what the flags describe, with every mistake in them.
-func rehearsal(cmd *cobra.Command, set settings.Namespace, script, pace string) (rehearse.Config, error) {
+// rehearsalOf returns what the flags describe, with every mistake in them.
+func rehearsalOf(cmd *cobra.Command, set settings.Namespace, script, pace string) (rehearsal, error) {
 	leased, leaseErr := set.Lease()
-	acts, scriptErr := rehearse.Parse(script)
+	acts, scriptErr := parseScript(script)
 	rate, rateErr := access.ParseRate(pace)
 	if err := errors.Join(leaseErr, at(cmd, "script", scriptErr), at(cmd, "rate", rateErr)); err != nil {
-		return rehearse.Config{}, err
+		return rehearsal{}, err
 	}
 	noon := time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
-	return rehearse.Config{Generator: leased.Generator, Script: acts, Every: max(rate.Per/time.Duration(rate.Count), 1), Start: noon}, nil
+	return rehearsal{Generator: leased.Generator, Script: acts, Every: max(rate.Per/time.Duration(rate.Count), 1), Start: noon}, nil
 }
 
 // at puts the place of a flag's value before its error.
@@ -103,11 +102,11 @@ func at(cmd *cobra.Command, flag string, err error) error {
 
 // marks are the signs of the drawing.
 var marks = map[string]string{
-	"": " ", rehearse.Issued: "·", rehearse.Behind: "-", rehearse.Ahead: "+", rehearse.History: "h",
-	rehearse.Waited: "w", rehearse.Switched: "s", rehearse.Refused: "x", rehearse.Waiting: "?",
+	"": " ", gotIssued: "·", gotBehind: "-", gotAhead: "+", gotHistory: "h",
+	gotWaited: "w", gotSwitched: "s", gotRefused: "x", gotWaiting: "?",
 }
 
-func showRehearsal(out io.Writer, cfg rehearse.Config, r rehearse.Result) {
+func showRehearsal(out io.Writer, cfg rehearsal, r rehearsalResult) {
 	g := &cfg.Generator
 	chain := ""
 	if g.Clock == firn.ClockWall {
@@ -125,40 +124,40 @@ func showRehearsal(out io.Writer, cfg rehearse.Config, r rehearse.Result) {
 			clock = row.Clock.Format("01-02 15:04:05")
 		}
 		if row.Act != "" {
-			fmt.Fprintf(out, "%8s  %-14s %6s  the clock: %s\n", rehearse.Brief(row.After), clock, "", row.Act)
+			fmt.Fprintf(out, "%8s  %-14s %6s  the clock: %s\n", brief(row.After), clock, "", row.Act)
 			continue
 		}
-		fmt.Fprintf(out, "%8s  %-14s %6d  %s\n", rehearse.Brief(row.After), clock, row.Calls, got(row))
+		fmt.Fprintf(out, "%8s  %-14s %6d  %s\n", brief(row.After), clock, row.Calls, got(row))
 	}
 	fmt.Fprintf(out, "\n%s: %s, all different; %s refused; %s; longest wait %s\n",
-		count(int64(r.Calls), "call"), count(int64(r.IDs), "id"), thousands(int64(r.Refused)), plural(int64(r.Switches), "switch", "switches"), rehearse.Brief(r.LongestWait))
+		count(int64(r.Calls), "call"), count(int64(r.IDs), "id"), thousands(int64(r.Refused)), plural(int64(r.Switches), "switch", "switches"), brief(r.LongestWait))
 }
 
 // got says what each call of a row got.
-func got(row rehearse.Row) string {
+func got(row rehearsalRow) string {
 	text, upTo := fmt.Sprintf("an id of worker %d", row.Worker), "up to "
 	if row.Calls == 1 {
 		upTo = ""
 	}
 	switch row.Got {
-	case rehearse.Switched:
+	case gotSwitched:
 		text += ", after a switch"
-	case rehearse.History:
+	case gotHistory:
 		text += ", of a time before earlier ids (history)"
-	case rehearse.Ahead:
-		text += ", ahead of the clock by " + upTo + rehearse.Brief(row.Off)
-	case rehearse.Behind:
-		text += ", behind the clock by " + upTo + rehearse.Brief(row.Off)
-	case rehearse.Refused:
+	case gotAhead:
+		text += ", ahead of the clock by " + upTo + brief(row.Off)
+	case gotBehind:
+		text += ", behind the clock by " + upTo + brief(row.Off)
+	case gotRefused:
 		if back := (*firn.ClockBackError)(nil); errors.As(row.Err, &back) {
-			return "refused: the clock is back by " + upTo + rehearse.Brief(back.By)
+			return "refused: the clock is back by " + upTo + brief(back.By)
 		}
 		return "refused: " + row.Err.Error()
-	case rehearse.Waiting:
-		return fmt.Sprintf("still waiting after %s, at the end", rehearse.Brief(row.Wait))
+	case gotWaiting:
+		return fmt.Sprintf("still waiting after %s, at the end", brief(row.Wait))
 	}
 	if row.Wait > 0 {
-		text += ", waited " + upTo + rehearse.Brief(row.Wait)
+		text += ", waited " + upTo + brief(row.Wait)
 	}
 	return text
 }
@@ -185,11 +184,11 @@ type rehearsedRow struct {
 	Error  string    `json:"error,omitempty"`
 }
 
-func rehearsed(r rehearse.Result) rehearsedJSON {
+func rehearsed(r rehearsalResult) rehearsedJSON {
 	all := rehearsedJSON{Calls: r.Calls, IDs: r.IDs, Refused: r.Refused, Switches: r.Switches, LongestWait: r.LongestWait.String()}
 	for _, row := range r.Rows {
 		line := rehearsedRow{After: row.After.String(), Clock: row.Clock, Act: row.Act, Calls: row.Calls, Got: row.Got}
-		if row.Act == "" && row.Err == nil && row.Got != rehearse.Waiting {
+		if row.Act == "" && row.Err == nil && row.Got != gotWaiting {
 			line.Worker = &row.Worker
 		}
 		if row.Wait > 0 {

@@ -1,15 +1,15 @@
-package rehearse
+package cli
 
 import (
 	"slices"
 	"time"
 )
 
-// maxColumns is how many parts the time is divided into for [Result.Strip] at most: each has a call at least.
+// maxColumns is how many parts the time is divided into for [rehearsalResult.Strip] at most: each has a call at least.
 const maxColumns = 72
 
 // notable has what calls get, the most notable last.
-var notable = []string{"", Issued, Behind, Ahead, History, Waited, Switched, Refused, Waiting}
+var notable = []string{"", gotIssued, gotBehind, gotAhead, gotHistory, gotWaited, gotSwitched, gotRefused, gotWaiting}
 
 // A strip has, of each part of the time, the most notable of what its calls got.
 type strip struct {
@@ -23,10 +23,10 @@ func newStrip(total, every time.Duration) strip {
 }
 
 // mark marks the parts in which a call waited, and the one in which it got its answer.
-func (s *strip) mark(row Row) {
+func (s *strip) mark(row rehearsalRow) {
 	last := s.part(row.After + row.Wait)
 	for i := s.part(row.After); i < last; i++ {
-		s.set(i, Waited)
+		s.set(i, gotWaited)
 	}
 	s.set(last, row.Got)
 }

@@ -1,4 +1,4 @@
-package rehearse
+package cli
 
 import (
 	"context"
@@ -11,22 +11,22 @@ import (
 	"github.com/firn-id/firn/firntest"
 )
 
-// Config configures [Play].
-type Config struct {
+// rehearsal configures [rehearse].
+type rehearsal struct {
 	Generator firn.Config // without Time, Switch and Retired
-	Script    Script
+	Script    clockScript
 	Every     time.Duration // the time between two calls
 	Start     time.Time     // of the clock
 	Workers   int           // how many workers it may have, from 0 on
 }
 
-// MaxCalls bounds how many calls Play makes.
-const MaxCalls = 1_000_000
+// maxRehearsedCalls bounds how many calls rehearse makes.
+const maxRehearsedCalls = 1_000_000
 
-// check returns an error for settings that Play cannot use.
-func (cfg *Config) check() error {
-	if calls := cfg.Script.Lasts() / cfg.Every; calls >= MaxCalls {
-		return firn.NewRangeError("number of calls", int64(calls), 1, MaxCalls, "a shorter script or a lower rate makes fewer")
+// check returns an error for settings that rehearse cannot use.
+func (cfg *rehearsal) check() error {
+	if calls := cfg.Script.lasts() / cfg.Every; calls >= maxRehearsedCalls {
+		return firn.NewRangeError("number of calls", int64(calls), 1, maxRehearsedCalls, "a shorter script or a lower rate makes fewer")
 	}
 	if l := cfg.Generator.Layout; cfg.Workers < 1 || int64(cfg.Workers) > l.MaxWorker()+1 {
 		return firn.NewRangeError("number of workers", int64(cfg.Workers), 1, l.MaxWorker()+1, "layout "+l.Bits())
@@ -36,18 +36,18 @@ func (cfg *Config) check() error {
 
 // What a call got.
 const (
-	Issued   = "issued"   // an id of the clock's time
-	Waited   = "waited"   // the same, after a wait of more than the layout's unit
-	History  = "history"  // an id of a time that the worker had passed already
-	Ahead    = "ahead"    // an id of a time ahead of the clock
-	Behind   = "behind"   // an id of a time behind the clock
-	Switched = "switched" // an id of another worker than before
-	Refused  = "refused"  // an error
-	Waiting  = "waiting"  // nothing: it still waited when the script ended
+	gotIssued   = "issued"   // an id of the clock's time
+	gotWaited   = "waited"   // the same, after a wait of more than the layout's unit
+	gotHistory  = "history"  // an id of a time that the worker had passed already
+	gotAhead    = "ahead"    // an id of a time ahead of the clock
+	gotBehind   = "behind"   // an id of a time behind the clock
+	gotSwitched = "switched" // an id of another worker than before
+	gotRefused  = "refused"  // an error
+	gotWaiting  = "waiting"  // nothing: it still waited when the script ended
 )
 
-// A Row is one line of the timeline: an act of the clock, or calls in a row that got the same.
-type Row struct {
+// A rehearsalRow is one line of the timeline: an act of the clock, or calls in a row that got the same.
+type rehearsalRow struct {
 	After  time.Duration // since the start, of the first call
 	Clock  time.Time     // that it showed then
 	Act    string        // what the clock did; empty for calls
@@ -55,13 +55,13 @@ type Row struct {
 	Got    string
 	Worker int64         // of the ids
 	Wait   time.Duration // the longest of these calls
-	Off    time.Duration // with Ahead and Behind: how far at most
-	Err    error         // with Refused: the first
+	Off    time.Duration // with gotAhead and gotBehind: how far at most
+	Err    error         // with gotRefused: the first
 }
 
-// A Result is how a script went.
-type Result struct {
-	Rows                []Row
+// A rehearsalResult is how a script went.
+type rehearsalResult struct {
+	Rows                []rehearsalRow
 	Calls, IDs, Refused int
 	Switches            int
 	LongestWait         time.Duration
@@ -69,14 +69,14 @@ type Result struct {
 	Strip               []string // what each call got, the most notable of each of some equal parts of the time
 }
 
-// Play plays a script. It makes a call every so often, each after the one before has its answer.
-func Play(ctx context.Context, cfg Config) (Result, error) {
+// rehearse plays a script. It makes a call every so often, each after the one before has its answer.
+func rehearse(ctx context.Context, cfg rehearsal) (rehearsalResult, error) {
 	if err := cfg.check(); err != nil {
-		return Result{}, err
+		return rehearsalResult{}, err
 	}
 	p := &play{
 		cfg: cfg, clock: firntest.NewClock(cfg.Start), rate: 1, last: make([]firn.Tick, cfg.Workers),
-		seen: map[firn.ID]bool{}, most: map[int64]firn.ID{}, strip: newStrip(cfg.Script.Lasts(), cfg.Every),
+		seen: map[firn.ID]bool{}, most: map[int64]firn.ID{}, strip: newStrip(cfg.Script.lasts(), cfg.Every),
 	}
 	for i := range p.last {
 		p.last[i] = -1
@@ -86,11 +86,11 @@ func Play(ctx context.Context, cfg Config) (Result, error) {
 	g.Random = rand.New(rand.NewPCG(1, 2)).Uint64 // each play is the same
 	tick, err := g.Layout.Tick(cfg.Start)
 	if err != nil {
-		return Result{}, err
+		return rehearsalResult{}, err
 	}
 	generator, err := firn.NewLeased(g, firn.Grant{Worker: 0, After: tick - 1, Through: g.Layout.MaxTick()})
 	if err != nil {
-		return Result{}, err
+		return rehearsalResult{}, err
 	}
 	p.ended = p.pass(0)
 	for due := time.Duration(0); !p.ended && ctx.Err() == nil; due = max(due+cfg.Every, p.clock.Monotonic()) {
@@ -107,7 +107,7 @@ func Play(ctx context.Context, cfg Config) (Result, error) {
 
 // A play is a script under way.
 type play struct {
-	cfg    Config
+	cfg    rehearsal
 	clock  *firntest.Clock
 	acts   int           // how many have begun
 	until  time.Duration // when the present one ends
@@ -118,7 +118,7 @@ type play struct {
 	seen   map[firn.ID]bool
 	most   map[int64]firn.ID // the greatest id of each worker
 	strip  strip
-	result Result
+	result rehearsalResult
 }
 
 // A stage is the clock of the generator: while that sleeps, the script goes on.
@@ -160,9 +160,9 @@ func (p *play) pass(d time.Duration) (ended bool) {
 }
 
 // begin begins an act.
-func (p *play) begin(a Act) {
+func (p *play) begin(a clockAct) {
 	if a.Verb != "run" || p.acts > 0 && p.cfg.Script[p.acts-1].Verb == "stop" { // a run goes without saying, except after a stop
-		p.result.Rows = append(p.result.Rows, Row{After: p.clock.Monotonic(), Clock: p.clock.Wall(), Act: a.String()})
+		p.result.Rows = append(p.result.Rows, rehearsalRow{After: p.clock.Monotonic(), Clock: p.clock.Wall(), Act: a.String()})
 	}
 	p.until += a.lasts()
 	switch a.Verb {
@@ -200,7 +200,7 @@ func (p *play) retired(old, next int64, last firn.Tick) {
 
 // call makes one call and records what it got.
 func (p *play) call(ctx context.Context, g *firn.Generator) {
-	row := Row{After: p.clock.Monotonic(), Clock: p.clock.Wall(), Calls: 1}
+	row := rehearsalRow{After: p.clock.Monotonic(), Clock: p.clock.Wall(), Calls: 1}
 	before := p.worker
 	id, err := g.Next(ctx)
 	row.Wait, row.Worker = p.clock.Monotonic()-row.After, p.worker
@@ -208,22 +208,22 @@ func (p *play) call(ctx context.Context, g *firn.Generator) {
 	off := id.Time(l).Sub(p.clock.Wall())
 	switch {
 	case errors.Is(err, errEnded):
-		row.Got = Waiting
+		row.Got = gotWaiting
 	case err != nil:
-		row.Got, row.Err = Refused, err
+		row.Got, row.Err = gotRefused, err
 		p.result.Refused++
 	case p.worker != before:
-		row.Got = Switched
+		row.Got = gotSwitched
 	case off > 0:
-		row.Got, row.Off = Ahead, off
+		row.Got, row.Off = gotAhead, off
 	case id < p.most[p.worker]:
-		row.Got = History
+		row.Got = gotHistory
 	case -off >= 2*l.Unit():
-		row.Got, row.Off = Behind, -off
+		row.Got, row.Off = gotBehind, -off
 	case row.Wait > l.Unit(): // less is usual, once a tick's sequence is used up
-		row.Got = Waited
+		row.Got = gotWaited
 	default:
-		row.Got = Issued
+		row.Got = gotIssued
 	}
 	if err == nil {
 		p.issued(id)
@@ -246,10 +246,10 @@ func (p *play) issued(id firn.ID) {
 
 // add adds a call to the timeline: to the row before if that got the same. A worker's first calls after a
 // switch stand with the switch.
-func (p *play) add(row Row) {
+func (p *play) add(row rehearsalRow) {
 	if n := len(p.result.Rows) - 1; n >= 0 {
 		last := &p.result.Rows[n]
-		same := last.Got == row.Got && row.Got != Switched || last.Got == Switched && row.Got == Issued
+		same := last.Got == row.Got && row.Got != gotSwitched || last.Got == gotSwitched && row.Got == gotIssued
 		if same && last.Worker == row.Worker {
 			last.Calls++
 			last.Wait, last.Off = max(last.Wait, row.Wait), max(last.Off, row.Off)

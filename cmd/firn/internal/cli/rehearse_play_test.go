@@ -1,4 +1,4 @@
-package rehearse_test
+package cli
 
 import (
 	"context"
@@ -9,19 +9,18 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/rehearse"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // played is a script with a call every 100ms, played to a chain of policies; over a steady clock without one.
-func played(t *testing.T, chain, script string, change ...func(*rehearse.Config)) rehearse.Result {
+func played(t *testing.T, chain, script string, change ...func(*rehearsal)) rehearsalResult {
 	t.Helper()
-	s, err := rehearse.Parse(script)
+	s, err := parseScript(script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := rehearse.Config{Script: s, Every: 100 * time.Millisecond, Start: noon, Workers: 3}
+	cfg := rehearsal{Script: s, Every: 100 * time.Millisecond, Start: noon, Workers: 3}
 	cfg.Generator.Layout = firn.DefaultLayout()
 	if chain != "" {
 		cfg.Generator.Clock = firn.ClockWall
@@ -32,7 +31,7 @@ func played(t *testing.T, chain, script string, change ...func(*rehearse.Config)
 	for _, c := range change {
 		c(&cfg)
 	}
-	r, err := rehearse.Play(t.Context(), cfg)
+	r, err := rehearse(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +42,14 @@ func played(t *testing.T, chain, script string, change ...func(*rehearse.Config)
 }
 
 // timeline writes the rows, each as "when clock: calls got worker".
-func timeline(r rehearse.Result) string {
+func timeline(r rehearsalResult) string {
 	var lines []string
 	for _, row := range r.Rows {
 		line := fmt.Sprintf("%v %s: ", row.After, row.Clock.Format("15:04:05"))
 		switch {
 		case row.Act != "":
 			line += row.Act
-		case row.Got == rehearse.Refused, row.Got == rehearse.Waiting:
+		case row.Got == gotRefused, row.Got == gotWaiting:
 			line += fmt.Sprint(row.Calls, " ", row.Got)
 		default:
 			line += fmt.Sprint(row.Calls, " ", row.Got, " ", row.Worker)
@@ -114,16 +113,16 @@ func TestEachPolicyShowsInTheTimeline(t *testing.T) {
 
 // With one worker there is no other.
 func TestWithOneWorkerASwitchFails(t *testing.T) {
-	r := played(t, "switch, refuse", "run 1s, back 1h, run 1s", func(c *rehearse.Config) { c.Workers = 1 })
+	r := played(t, "switch, refuse", "run 1s, back 1h, run 1s", func(c *rehearsal) { c.Workers = 1 })
 	last := r.Rows[len(r.Rows)-1]
-	if last.Got != rehearse.Refused || !errors.Is(last.Err, firn.ErrClockBack) || !strings.Contains(last.Err.Error(), "none of the 1 workers is free at the clock's time") || r.Switches != 0 {
+	if last.Got != gotRefused || !errors.Is(last.Err, firn.ErrClockBack) || !strings.Contains(last.Err.Error(), "none of the 1 workers is free at the clock's time") || r.Switches != 0 {
 		t.Errorf("%+v", last)
 	}
 }
 
 // The stopped clock ends no tick: a burst uses up its sequence, and waits until the clock goes on.
 func TestABurstOnAStoppedClockWaitsUntilItRuns(t *testing.T) {
-	r := played(t, "refuse", "stop 10s, run 1s", func(c *rehearse.Config) {
+	r := played(t, "refuse", "stop 10s, run 1s", func(c *rehearsal) {
 		c.Generator.Layout, _ = firn.ParseLayout("41/0/10/3")
 		c.Generator.Start = firn.StartZero
 	})
@@ -135,7 +134,7 @@ func TestABurstOnAStoppedClockWaitsUntilItRuns(t *testing.T) {
 
 func TestTheStripHasTheMostNotableOfEachPart(t *testing.T) {
 	r := played(t, "wait 500ms, switch", "run 1s, back 400ms, run 1s, back 1h, run 1s")
-	signs := map[string]string{"": " ", rehearse.Issued: ".", rehearse.Waited: "w", rehearse.Switched: "s"}
+	signs := map[string]string{"": " ", gotIssued: ".", gotWaited: "w", gotSwitched: "s"}
 	strip := ""
 	for _, got := range r.Strip {
 		strip += signs[got]
@@ -149,30 +148,30 @@ func TestTheStripHasTheMostNotableOfEachPart(t *testing.T) {
 }
 
 func TestWhatCannotBePlayedIsRefused(t *testing.T) {
-	script, err := rehearse.Parse("run 1000s")
+	script, err := parseScript("run 1000s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := rehearse.Config{Script: script, Every: time.Second, Start: noon, Workers: 1}
+	good := rehearsal{Script: script, Every: time.Second, Start: noon, Workers: 1}
 	good.Generator.Layout = firn.DefaultLayout()
-	for want, change := range map[string]func(*rehearse.Config){
-		"": func(*rehearse.Config) {},
-		"number of calls 1000000 is out of range":                       func(c *rehearse.Config) { c.Every = time.Millisecond },
-		"number of workers 0 is out of range":                           func(c *rehearse.Config) { c.Workers = 0 },
-		"number of workers 1025 is out of range: 1 to 1024 are allowed": func(c *rehearse.Config) { c.Workers = 1025 },
-		"(the epoch and the end of layout 41/0/10/12)":                  func(c *rehearse.Config) { c.Start = time.Unix(0, 0) },
-		"choose clock wall":                                             func(c *rehearse.Config) { c.Generator.Rollback = firn.Rollback{firn.Refuse()} },
+	for want, change := range map[string]func(*rehearsal){
+		"": func(*rehearsal) {},
+		"number of calls 1000000 is out of range":                       func(c *rehearsal) { c.Every = time.Millisecond },
+		"number of workers 0 is out of range":                           func(c *rehearsal) { c.Workers = 0 },
+		"number of workers 1025 is out of range: 1 to 1024 are allowed": func(c *rehearsal) { c.Workers = 1025 },
+		"(the epoch and the end of layout 41/0/10/12)":                  func(c *rehearsal) { c.Start = time.Unix(0, 0) },
+		"choose clock wall":                                             func(c *rehearsal) { c.Generator.Rollback = firn.Rollback{firn.Refuse()} },
 	} {
 		cfg := good
 		change(&cfg)
-		_, err := rehearse.Play(t.Context(), cfg)
+		_, err := rehearse(t.Context(), cfg)
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := rehearse.Play(ctx, good); !errors.Is(err, context.Canceled) {
+	if _, err := rehearse(ctx, good); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package rehearse_test
+package cli
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/rehearse"
 )
 
 func TestAScriptIsReadOrRefusedWithTheWordAndItsPlace(t *testing.T) {
@@ -37,7 +36,7 @@ func TestAScriptIsReadOrRefusedWithTheWordAndItsPlace(t *testing.T) {
 		{"back 1h", "", "it takes no time, so that no call is made: add run D"},
 		{strings.Repeat("run 1s,", 1000) + "run 1s", "", "a script has at most 1000 commands"},
 	} {
-		s, err := rehearse.Parse(c.text)
+		s, err := parseScript(c.text)
 		parts := make([]string, len(s))
 		for i, a := range s {
 			parts[i] = a.String()
@@ -55,7 +54,7 @@ func TestADurationIsWrittenWithoutTrailingZeros(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", time.Hour: "1h", time.Hour + time.Second: "1h0m1s", 10 * time.Minute: "10m", 90 * time.Minute: "1h30m", 1500 * time.Millisecond: "1.5s", 20 * time.Hour: "20h",
 	} {
-		if got := rehearse.Brief(d); got != want {
+		if got := brief(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}
@@ -67,7 +66,7 @@ func FuzzScript(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := rehearse.Parse(text)
+		s, err := parseScript(text)
 		if err != nil {
 			return
 		}
@@ -75,7 +74,7 @@ func FuzzScript(f *testing.F) {
 		for i, a := range s {
 			parts[i] = a.String()
 		}
-		again, err := rehearse.Parse(strings.Join(parts, ","))
+		again, err := parseScript(strings.Join(parts, ","))
 		if err != nil || fmt.Sprint(again) != fmt.Sprint(s) {
 			t.Errorf("%q: %v, and again %v, %v", text, s, again, err)
 		}

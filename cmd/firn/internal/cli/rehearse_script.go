@@ -1,6 +1,7 @@
-// Package rehearse plays a script of what a clock does to a generator, in virtual time, and says what each
-// call got.
-package rehearse
+package cli
+
+// A rehearsal plays a script of what a clock does to a generator, in virtual time, and says what each call got. This file
+// reads the script, rehearse_play.go plays it, rehearse_strip.go draws it, and rehearse.go is the command.
 
 import (
 	"fmt"
@@ -11,35 +12,35 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A Script is what the clock does, in order.
-type Script []Act
+// A clockScript is what the clock does, in order.
+type clockScript []clockAct
 
-// An Act is one command of a script.
-type Act struct {
+// A clockAct is one command of a script.
+type clockAct struct {
 	Verb  string        // run, back, forward, stop or drift
 	For   time.Duration // run, stop: how long it lasts; back, forward: how far the clock steps
 	Drift float64       // drift: in percent
 }
 
 // lasts returns how long the act takes.
-func (a Act) lasts() time.Duration {
+func (a clockAct) lasts() time.Duration {
 	if a.Verb == "run" || a.Verb == "stop" {
 		return a.For
 	}
 	return 0
 }
 
-// String returns the act as [Parse] reads it.
-func (a Act) String() string {
+// String returns the act as [parseScript] reads it.
+func (a clockAct) String() string {
 	if a.Verb == "drift" {
 		return "drift " + strconv.FormatFloat(a.Drift, 'g', -1, 64) + "%"
 	}
-	return a.Verb + " " + Brief(a.For)
+	return a.Verb + " " + brief(a.For)
 }
 
-// Brief writes a duration without the zeros of [time.Duration.String], 1h instead of 1h0m0s, and to four digits
+// brief writes a duration without the zeros of [time.Duration.String], 1h instead of 1h0m0s, and to four digits
 // of a second.
-func Brief(d time.Duration) string {
+func brief(d time.Duration) string {
 	if d > time.Millisecond {
 		d = d.Round(100 * time.Microsecond)
 	}
@@ -53,8 +54,8 @@ func Brief(d time.Duration) string {
 	return text
 }
 
-// Lasts returns how long the script takes.
-func (s Script) Lasts() (d time.Duration) {
+// lasts returns how long the script takes.
+func (s clockScript) lasts() (d time.Duration) {
 	for _, a := range s {
 		d += a.lasts()
 	}
@@ -69,7 +70,7 @@ const (
 	maxDrift = 200
 )
 
-// Parse reads a script:
+// parseScript reads a script:
 //
 //	run D        the clock is right for D
 //	stop D       it stands still for D
@@ -78,11 +79,11 @@ const (
 //	drift P%     from now on it is faster by P percent, or slower by -P
 //
 // The commands have commas between them. Errors match [firn.ErrSyntax] and name the word and its position.
-func Parse(text string) (Script, error) {
-	var s Script
+func parseScript(text string) (clockScript, error) {
+	var s clockScript
 	at := 0 // bytes before the part
 	for part := range strings.SplitSeq(text, ",") {
-		verb, value, valueAt := words(part)
+		verb, value, valueAt := scriptWords(part)
 		wrong := func(word string, offset int, why string) error {
 			return firn.NewSyntaxError("script", text, fmt.Sprintf("%q at character %d: %s", word, 1+len([]rune(text[:at+offset])), why))
 		}
@@ -103,14 +104,14 @@ func Parse(text string) (Script, error) {
 		}
 		at += len(part) + 1
 	}
-	if s.Lasts() <= 0 {
+	if s.lasts() <= 0 {
 		return nil, firn.NewSyntaxError("script", text, "it takes no time, so that no call is made: add run D, such as run 2s")
 	}
 	return s, nil
 }
 
-// words splits a part into its first word and the rest, and says where that begins.
-func words(part string) (verb, value string, at int) {
+// scriptWords splits a part into its first word and the rest, and says where that begins.
+func scriptWords(part string) (verb, value string, at int) {
 	trimmed := strings.TrimSpace(part)
 	verb, rest, _ := strings.Cut(trimmed, " ")
 	value = strings.TrimSpace(rest)
@@ -118,18 +119,18 @@ func words(part string) (verb, value string, at int) {
 }
 
 // parseAct reads the value of a command; why says what is wrong.
-func parseAct(verb, value string) (a Act, why string) {
+func parseAct(verb, value string) (a clockAct, why string) {
 	if verb == "drift" {
 		number, percent := strings.CutSuffix(value, "%")
 		drift, err := strconv.ParseFloat(number, 64)
 		if !percent || err != nil || !(drift >= -100 && drift <= maxDrift) { // NaN too
 			return a, fmt.Sprintf("drift takes a percentage from -100%% to %d%%, such as drift 0.5%%", maxDrift)
 		}
-		return Act{Verb: verb, Drift: drift}, ""
+		return clockAct{Verb: verb, Drift: drift}, ""
 	}
 	d, err := time.ParseDuration(value)
 	if err != nil || d <= 0 || d > maxFor {
 		return a, fmt.Sprintf("%s takes a duration from 1ns to %v, such as %s 2s", verb, maxFor, verb)
 	}
-	return Act{Verb: verb, For: d}, ""
+	return clockAct{Verb: verb, For: d}, ""
 }
