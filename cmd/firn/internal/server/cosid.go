@@ -66,19 +66,14 @@ func (d *distributor) allow(r *http.Request, name string) error {
 	if err != nil {
 		return asCosID(err)
 	}
-	if a, ok := r.Context().Value(asked{}).(*asked); ok {
-		a.caller = caller
-	}
+	a, _ := r.Context().Value(asked{}).(*asked)
+	a.caller = caller
 	return nil
 }
 
 // create counts a name that a client makes, of the names of its address.
 func (d *distributor) create(r *http.Request) (undo func(), err error) {
-	a, ok := r.Context().Value(asked{}).(*asked)
-	if !ok || a.caller == nil {
-		return nil, errUnasked
-	}
-	client := a.caller.Client()
+	client := callerIn(r.Context()).Client()
 	if !client.Take(share.Names, 1) {
 		return nil, asCosID(client.Refusal(share.Names))
 	}
@@ -103,11 +98,7 @@ func (d *distributor) segment(name string) (least firn.ID, maxStep int64, err er
 
 // skip refuses anonymous callers.
 func (d *distributor) skip(r *http.Request) error {
-	a, ok := r.Context().Value(asked{}).(*asked)
-	switch {
-	case !ok || a.caller == nil:
-		return errUnasked
-	case a.caller.Anonymous():
+	if callerIn(r.Context()).Anonymous() {
 		return asCosID(d.front.Refuse(failure.New(http.StatusForbidden, "permission_denied",
 			"offset is above the greatest step (max_step, or %d): without a token a counter cannot begin there, since that uses up the ids below", cosid.DefaultMaxStep)))
 	}
@@ -116,30 +107,25 @@ func (d *distributor) skip(r *http.Request) error {
 
 // take charges a range of ids to the caller's rates.
 func (d *distributor) take(r *http.Request, name string, ids int64) (done func(handedOut bool), err error) {
-	a, ok := r.Context().Value(asked{}).(*asked)
-	if !ok || a.caller == nil {
-		return nil, errUnasked
-	}
-	if done, err = d.front.Charge(a.caller, name, ids); err != nil {
+	if done, err = d.front.Charge(callerIn(r.Context()), name, ids); err != nil {
 		return nil, asCosID(err)
 	}
 	return done, nil
 }
 
-// errUnasked is a bug in this file: an id is issued only after allow.
-var errUnasked = errors.New("a request without its caller")
+// callerIn returns the caller that allow has found: package cosid calls it first.
+func callerIn(ctx context.Context) *access.Caller {
+	a, _ := ctx.Value(asked{}).(*asked)
+	return a.caller
+}
 
 func (d *distributor) issue(ctx context.Context, name string, number bool) (string, error) {
-	a, ok := ctx.Value(asked{}).(*asked)
-	if !ok || a.caller == nil {
-		return "", errUnasked
-	}
 	var b issuing.Batch
 	ask := issuing.Ask{Namespace: name, Count: 1}
 	if number {
 		ask.Fits = numberAsCosID
 	}
-	ns, err := d.front.Issue(ctx, a.caller, ask, &b)
+	ns, err := d.front.Issue(ctx, callerIn(ctx), ask, &b)
 	if err != nil {
 		return "", asCosID(err)
 	}
