@@ -23,6 +23,9 @@ type Field struct {
 	Value any
 }
 
+// Prefix returns the field of an id that has a prefix.
+func Prefix(prefix string) Field { return Field{"prefix", prefix} }
+
 // All returns the kind, if it is known, and then the fields.
 func (c Contents) All() []Field {
 	if c.Kind == "" {

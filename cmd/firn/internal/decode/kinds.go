@@ -143,13 +143,13 @@ func withPrefix(text string) (t Contents, rest string, found bool, err error) {
 		if known := id.Variant() == uuid.RFC4122 && 1 <= id.Version() && id.Version() <= 8; !known && id != uuid.Nil && id != uuid.Max {
 			return Contents{}, "", true, firn.NewSyntaxError("id with a prefix", text, "16 bytes follow the prefix that are not those of a UUID")
 		}
-		return uuidFields(id).With(Field{"prefix", p.String()}), "", true, nil
+		return uuidFields(id).With(Prefix(p.String())), "", true, nil
 	case len(p.Bytes(make([]byte, 12))) - len(p.String()) - 1:
 		b, err := p.ParseBytes(text, 12)
 		if err != nil {
 			return Contents{}, "", true, err
 		}
-		return objectIDFields(objectid.ID(b)).With(Field{"prefix", p.String()}), "", true, nil
+		return objectIDFields(objectid.ID(b)).With(Prefix(p.String())), "", true, nil
 	}
 	if len(text) == len(firn.Base64URL.Fixed(0)) && len(readings(text)) > 0 {
 		return Contents{}, text, false, nil // an underscore may also be a digit of base64url

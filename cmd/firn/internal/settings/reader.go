@@ -64,7 +64,7 @@ func (n Namespace) behindPrefix(read func(string) (decode.Contents, error)) (fun
 			return decode.Contents{}, err
 		}
 		c, err := read(k.Text(id))
-		return c.With(decode.Field{Name: "prefix", Value: n.Prefix}), err
+		return c.With(decode.Prefix(n.Prefix)), err
 	}, err
 }
 
@@ -76,7 +76,7 @@ func (n Namespace) readsNumbers(cipher *veil.Cipher) (func(text, format string) 
 	return func(text, format string) (decode.Contents, error) {
 		var first []decode.Field
 		if n.Prefix != "" {
-			first = append(first, decode.Field{Name: "prefix", Value: n.Prefix})
+			first = append(first, decode.Prefix(n.Prefix))
 		}
 		id, err := parse(text, format)
 		if err != nil {

@@ -65,7 +65,7 @@ func (n Namespace) serial(found Mistakes) *serial.Format {
 func (n Namespace) verified() (fields []decode.Field) {
 	n = n.filled()
 	if n.Prefix != "" {
-		fields = append(fields, decode.Field{Name: "prefix", Value: n.Prefix})
+		fields = append(fields, decode.Prefix(n.Prefix))
 	}
 	if n.Check != serial.NoCheck.String() {
 		fields = append(fields, decode.Field{Name: "check", Value: n.Check})
