@@ -64,7 +64,7 @@ func (p part) prefix(pool string, layout firn.Layout, datacenter int64) string {
 	return key[:len(key)-p.digits]
 }
 
-// fewHeld is how many slots of a part must be held: clockOfOthers compares with three.
+// fewHeld is how many slots must be held, of a pool or of a part of it, for their clocks to be a measure.
 const fewHeld = 3
 
 // shows reports whether a newcomer may judge the pool by this part of it. One fence ahead, of a slot that

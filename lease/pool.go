@@ -183,7 +183,7 @@ func (r *rules) nextIdle(p Pool, datacenter int64) time.Time {
 }
 
 // clockOfOthers returns the median of when the held slots were written, by their owners' clocks: at
-// least half of these clocks show that or later. Ok is false for fewer than three held slots: one wrong
+// least half of these clocks show that or later. Ok is false for fewer than fewHeld slots: one wrong
 // clock must not keep newcomers out.
 func clockOfOthers(p Pool) (at time.Time, ok bool) {
 	var times []time.Time
@@ -192,7 +192,7 @@ func clockOfOthers(p Pool) (at time.Time, ok bool) {
 			times = append(times, s.At)
 		}
 	}
-	if len(times) < 3 {
+	if len(times) < fewHeld {
 		return time.Time{}, false
 	}
 	slices.SortFunc(times, time.Time.Compare)
