@@ -80,7 +80,7 @@ func parseURL(text string, dialer *dial.Dialer) (clientv3.Config, string, error)
 	cfg.DialOptions = []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(calling(len(u.Hosts))),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: dial.Timeout}),
-		// It speaks TLS too, as it tries several addresses. So the client is told of none.
+		// It speaks TLS too, as it tries several addresses. So the client gets none.
 		grpc.WithContextDialer(dialing(dialer)),
 	}
 	for _, host := range u.Hosts {

@@ -65,7 +65,7 @@ func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) 
 		t.Errorf("two claims begin after %d", first.After)
 	}
 	if err := s.Release(ctx, first, first.After); err != nil {
-		t.Errorf("the farewell of the first claim: %v", err)
+		t.Errorf("the release of the first claim: %v", err)
 	}
 	if got := w.fence(); got != second.Through {
 		t.Errorf("the fence stands at %d, want %d, that of the second claim", got, second.Through)

@@ -30,7 +30,7 @@ func Unapplied(err error) bool {
 
 // A CallError is a failed call of a store. Every backend returns its errors as one. Its text is for
 // logs: it contains keys, and whatever the store's client reported, with addresses and users. A program
-// that answers strangers builds its own text from the fields.
+// that answers unauthenticated clients builds its own text from the fields.
 type CallError struct {
 	Store string // the package: redisstore
 	Op    string // what was called: get, compare-and-swap, list, read the time

@@ -29,21 +29,21 @@ type Client struct {
 	turn    sync.Mutex
 }
 
-// few and crowd are how many connections and requests a client may have before it lets others run in between, and before
+// few and many are how many connections and requests a client may have before it lets others run in between, and before
 // they take turns, which costs more.
-const few, crowd = 16, 128
+const few, many = 16, 128
 
-// Turn lets others run before the client's next work, if the client has much of it. The connections and requests of a crowd
-// enter one after the other, each after what is ready to run has run. So a client that keeps all processors busy delays
+// Turn lets others run before the client's next work, if the client has much of it. The connections and requests of a busy
+// client enter one after the other, each after what is ready to run has run. So a client that keeps all processors busy delays
 // others by a few requests, however many it sends on however many connections, and loses little while it is alone. Long says
-// that the goroutine may have run for a millisecond: without a crowd, nothing else needs to yield.
+// that the goroutine may have run for a millisecond: a client that is not so busy needs to yield only then.
 func (c *Client) Turn(long bool) {
 	if c == nil {
 		return
 	}
 	n := c.held[HTTPConnections].Load() + c.held[HTTP2Connections].Load() + c.held[Requests].Load() + c.held[Probes].Load() + c.held[RedisConnections].Load()
 	switch {
-	case n > crowd:
+	case n > many:
 		c.turn.Lock()
 		runtime.Gosched()
 		c.turn.Unlock()
