@@ -43,6 +43,7 @@ import (
 	"sync"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 )
 
 // A Client gets ids from several equal servers. Its methods may be called concurrently.
@@ -62,7 +63,7 @@ type Client struct {
 // New returns a client. It sends no request yet. The error names every invalid setting.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.complete(); err != nil {
-		return nil, err
+		return nil, config.Of[Config]("client", err)
 	}
 	return &Client{
 		cfg: &cfg, servers: newServers(&cfg),

@@ -183,11 +183,11 @@ func (b *Buffer) complete(field string) error {
 	b.Min = cmp.Or(b.Min, min(defaultMin, b.Max))
 	b.Target = cmp.Or(b.Target, defaultTarget)
 	err := errors.Join(
-		cmp.Or(config.In(field+".Max", config.Check("most ids", b.Max, 1, limitMax, field)),
-			config.In(field+".Min", config.Check("least ids", b.Min, 1, b.Max, field))),
-		config.In(field+".Target", config.Check("target", b.Target, time.Millisecond, maxTarget, field)))
+		cmp.Or(config.In(field+".Max", config.Check("most ids", b.Max, 1, limitMax, "")),
+			config.In(field+".Min", config.Check("least ids", b.Min, 1, b.Max, ""))),
+		config.In(field+".Target", config.Check("target", b.Target, time.Millisecond, maxTarget, "")))
 	if b.MaxAge != 0 {
-		err = errors.Join(err, config.In(field+".MaxAge", config.Check("max age", b.MaxAge, time.Millisecond, maxAge, field)))
+		err = errors.Join(err, config.In(field+".MaxAge", config.Check("max age", b.MaxAge, time.Millisecond, maxAge, "")))
 	}
 	return err
 }

@@ -16,30 +16,30 @@ import (
 func TestImpossibleSettingsAreRefusedAllAtOnceAndSayWhatIsAllowed(t *testing.T) {
 	good := client.Config{Servers: []string{"http://a"}}
 	for want, change := range map[string]func(*client.Config){
-		"number of servers 0 is out of range: 1 to 64":                           func(c *client.Config) { c.Servers = nil },
-		"number of servers 65 is out of range":                                   func(c *client.Config) { c.Servers = many(65) },
-		`"127.0.0.1:7070" is not a valid server address: write http://HOST:PORT`: func(c *client.Config) { c.Servers = []string{"127.0.0.1:7070"} },
-		`"" is not a valid server address`:                                       func(c *client.Config) { c.Servers = []string{""} },
-		`"grpc://a" is not a valid server address`:                               func(c *client.Config) { c.Servers = []string{"grpc://a"} },
-		`"http://:80" is not a valid server address`:                             func(c *client.Config) { c.Servers = []string{"http://:80"} },
-		`"http://a:x" is not a valid server address`:                             func(c *client.Config) { c.Servers = []string{"http://a:x"} },
-		`"…" is not a valid server address: it has a user`:                       func(c *client.Config) { c.Servers = []string{"http://u:geheim@a"} },
-		`"…" is not a valid server address: write`:                               func(c *client.Config) { c.Servers = []string{"http://u:geheim@a:x"} },
-		`"http://a?token=x" is not a valid server address: it has`:               func(c *client.Config) { c.Servers = []string{"http://a?token=x"} },
-		`"http://a" is not a valid server address: it is there twice`:            func(c *client.Config) { c.Servers = []string{"http://a", "http://a/"} },
-		"client: Config.Token has characters other than":                         func(c *client.Config) { c.Token = "geheim\n" },
-		"length of the token 5000":                                               func(c *client.Config) { c.Token = strings.Repeat("x", 5000) },
-		"client: Config.TLS is beside Config.HTTP: set only one":                 func(c *client.Config) { c.TLS, c.HTTP = &tls.Config{}, http.DefaultClient },
-		"time-out 1h0m0s is out of range: 1ms to 1m0s":                           func(c *client.Config) { c.Timeout = time.Hour },
-		"wait -1ns is out of range: 1ms to 1h0m0s":                               func(c *client.Config) { c.Wait = -1 },
-		"most ids 1048577 is out of range: 1 to 1048576":                         func(c *client.Config) { c.Buffer.Max = 1<<20 + 1 },
-		"least ids 11 is out of range: 1 to 10 are allowed (Buffer)":             func(c *client.Config) { c.Buffer = client.Buffer{Min: 11, Max: 10} },
-		"least ids -1 is out of range":                                           func(c *client.Config) { c.Buffer.Min = -1 },
-		"target 25h0m0s is out of range: 1ms to 24h0m0s are allowed (Buffer)":    func(c *client.Config) { c.Buffer.Target = 25 * time.Hour },
-		"max age 1ns is out of range: 1ms to 2562047h0m0s are allowed (Buffer)":  func(c *client.Config) { c.Buffer.MaxAge = 1 },
-		"max age -1s is out of range":                                            func(c *client.Config) { c.Buffer.MaxAge = -time.Second },
-		`most ids -1 is out of range: 1 to 1048576 are allowed (Buffers["x"])`:   func(c *client.Config) { c.Buffers = map[string]client.Buffer{"x": {Max: -1}} },
-		`"a/b" is not a valid namespace name`:                                    func(c *client.Config) { c.Buffers = map[string]client.Buffer{"a/b": {}} },
+		"number of servers 0 is out of range: 1 to 64":                                               func(c *client.Config) { c.Servers = nil },
+		"number of servers 65 is out of range":                                                       func(c *client.Config) { c.Servers = many(65) },
+		`"127.0.0.1:7070" is not a valid server address: write http://HOST:PORT`:                     func(c *client.Config) { c.Servers = []string{"127.0.0.1:7070"} },
+		`"" is not a valid server address`:                                                           func(c *client.Config) { c.Servers = []string{""} },
+		`"grpc://a" is not a valid server address`:                                                   func(c *client.Config) { c.Servers = []string{"grpc://a"} },
+		`"http://:80" is not a valid server address`:                                                 func(c *client.Config) { c.Servers = []string{"http://:80"} },
+		`"http://a:x" is not a valid server address`:                                                 func(c *client.Config) { c.Servers = []string{"http://a:x"} },
+		`"…" is not a valid server address: it has a user`:                                           func(c *client.Config) { c.Servers = []string{"http://u:geheim@a"} },
+		`"…" is not a valid server address: write`:                                                   func(c *client.Config) { c.Servers = []string{"http://u:geheim@a:x"} },
+		`"http://a?token=x" is not a valid server address: it has`:                                   func(c *client.Config) { c.Servers = []string{"http://a?token=x"} },
+		`"http://a" is not a valid server address: it is there twice`:                                func(c *client.Config) { c.Servers = []string{"http://a", "http://a/"} },
+		"client: Config.Token has characters other than":                                             func(c *client.Config) { c.Token = "geheim\n" },
+		"length of the token 5000":                                                                   func(c *client.Config) { c.Token = strings.Repeat("x", 5000) },
+		"client: Config.TLS is beside Config.HTTP: set only one":                                     func(c *client.Config) { c.TLS, c.HTTP = &tls.Config{}, http.DefaultClient },
+		"time-out 1h0m0s is out of range: 1ms to 1m0s":                                               func(c *client.Config) { c.Timeout = time.Hour },
+		"wait -1ns is out of range: 1ms to 1h0m0s":                                                   func(c *client.Config) { c.Wait = -1 },
+		"most ids 1048577 is out of range: 1 to 1048576":                                             func(c *client.Config) { c.Buffer.Max = 1<<20 + 1 },
+		"client: Config.Buffer.Min: least ids 11 is out of range: 1 to 10 are allowed":               func(c *client.Config) { c.Buffer = client.Buffer{Min: 11, Max: 10} },
+		"least ids -1 is out of range":                                                               func(c *client.Config) { c.Buffer.Min = -1 },
+		"client: Config.Buffer.Target: target 25h0m0s is out of range: 1ms to 24h0m0s are allowed":   func(c *client.Config) { c.Buffer.Target = 25 * time.Hour },
+		"client: Config.Buffer.MaxAge: max age 1ns is out of range: 1ms to 2562047h0m0s are allowed": func(c *client.Config) { c.Buffer.MaxAge = 1 },
+		"max age -1s is out of range":                                                                func(c *client.Config) { c.Buffer.MaxAge = -time.Second },
+		`client: Config.Buffers["x"].Max: most ids -1 is out of range: 1 to 1048576 are allowed`:     func(c *client.Config) { c.Buffers = map[string]client.Buffer{"x": {Max: -1}} },
+		`"a/b" is not a valid namespace name`:                                                        func(c *client.Config) { c.Buffers = map[string]client.Buffer{"a/b": {}} },
 	} {
 		cfg := good
 		change(&cfg)
@@ -57,8 +57,9 @@ func TestImpossibleSettingsAreRefusedAllAtOnceAndSayWhatIsAllowed(t *testing.T) 
 		`Buffers["x"].MaxAge`: {Servers: good.Servers, Buffers: map[string]client.Buffer{"x": {MaxAge: 1}}},
 	} {
 		var outside *firn.RangeError
-		if _, err := client.New(cfg); !errors.As(err, &outside) || outside.Field != field {
-			t.Errorf("%#v, want the field %s", outside, field)
+		_, err := client.New(cfg)
+		if !errors.As(err, &outside) || outside.Field != field || !strings.HasPrefix(err.Error(), "client: Config."+field+": ") {
+			t.Errorf("%#v, want the field %s: %v", outside, field, err)
 		}
 	}
 	for _, cfg := range []client.Config{

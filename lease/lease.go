@@ -126,7 +126,7 @@ type Lease struct {
 }
 
 // Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Errors are
-// those of [Slots.Acquire] and of settings.
+// those of [Slots.Acquire], and all mistakes in cfg, each with its field.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	source, err := NewSlots(cfg)
 	if err != nil {
@@ -186,7 +186,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	window := firn.Tick(cfg.Window/unit) + 1
 	err := errors.Join(
 		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
-		config.Check("look", cfg.Look, minLook, maxWindow, ""))
+		config.In("Look", config.Check("look", cfg.Look, minLook, maxWindow, "")))
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, done: make(chan struct{})}
 	g = &l.cfg.Generator
@@ -210,7 +210,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	l, err := prepare(source, cfg)
 	if err != nil {
-		return nil, err
+		return nil, config.Of[Config]("lease", err)
 	}
 	g, log := &l.cfg.Generator, l.cfg.Log
 	ask := l.newAsk(0)

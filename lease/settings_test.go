@@ -106,6 +106,30 @@ func TestAMistakeNamesTheFieldOfTheConfig(t *testing.T) {
 	}
 }
 
+func TestAMistakeThatOpenFindsSaysThePackageAndWhereTheFieldIs(t *testing.T) {
+	w := newWorld(t)
+	for want, change := range map[string]func(*Config){
+		"lease: Config.Window: window 1ms is out of range: 100ms to 720h0m0s are allowed": func(c *Config) { c.Window = time.Millisecond },
+		"lease: Config.Look: look -1ns":                    func(c *Config) { c.Look = -1 },
+		"lease: Config.Tolerance: tolerance -1ns":          func(c *Config) { c.Tolerance = -1 },
+		"lease: Config.Pool: ":                             func(c *Config) { c.Pool = "a/b" },
+		"lease: Config.Strict: ":                           func(c *Config) { c.Strict = time.Minute },
+		"lease: Config.Store is required":                  func(c *Config) { c.Store = nil },
+		"lease: Config.Generator.Datacenter: datacenter 1": func(c *Config) { c.Generator.Datacenter = 1 },
+		"lease: Config.Generator.Ahead: ahead 10000h0m0s":  func(c *Config) { c.Generator.Ahead = 10_000 * time.Hour },
+	} {
+		cfg := Config{Store: w.mem}
+		change(&cfg)
+		if _, err := Open(context.Background(), cfg); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	// Config.Check leaves the package out: a program with settings of its own has other names for them.
+	if err := (Config{Window: time.Millisecond}).Check(); err == nil || !strings.HasPrefix(err.Error(), "window 1ms") {
+		t.Error(err)
+	}
+}
+
 func TestCheckReportsTheMistakesOfThePoolAndOfTheGeneratorTogether(t *testing.T) {
 	for _, cfg := range []Config{
 		{Pool: "a/b", Window: time.Millisecond, Look: -1, Generator: firn.Config{Ahead: 10_000 * time.Hour, Datacenter: 1}},

@@ -56,7 +56,7 @@ func NewSlots(cfg Config) (*Slots, error) {
 		err = errors.Join(err, config.Mistake("lease", "Store", "is required"))
 	}
 	if err != nil {
-		return nil, err
+		return nil, config.Of[Config]("lease", err)
 	}
 	s.rules.trusting = cfg.Store.Traits().Embedded
 	return s, nil
@@ -101,19 +101,19 @@ func (cfg *Config) check() error {
 		config.In("Pool", store.CheckName("pool", cfg.Pool)),
 		checkSlot(cfg.Generator.Layout, cfg.Generator.Datacenter, 0),
 		checkNumbers(numbers, cfg.Generator.Layout),
-		config.Check("look", cfg.Look, minLook, maxWindow, ""),
-		config.Check("tolerance", cfg.Tolerance, 1, maxWindow, ""),
+		config.In("Look", config.Check("look", cfg.Look, minLook, maxWindow, "")),
+		config.In("Tolerance", config.Check("tolerance", cfg.Tolerance, 1, maxWindow, "")),
 		config.In("Strict", config.Check("strict wait", cfg.Strict, 0, maxStrict, "")),
 	}
 	if cfg.Pinned == nil && len(cfg.Spares) > 0 {
 		errs = append(errs, config.In("Spares", firn.NewSyntaxError("list of spares", fmt.Sprint(cfg.Spares), "spares need a fixed worker, in Go Config.Pinned: name that too")))
 	}
 	if cfg.Strict > 0 && cfg.Store != nil && cfg.Store.Traits().Clock == nil {
-		errs = append(errs, firn.NewSyntaxError("strict wait", cfg.Strict.String(),
-			"a strict pool needs a store with a clock to compare with: Redis, MySQL or PostgreSQL"))
+		errs = append(errs, config.In("Strict", firn.NewSyntaxError("strict wait", cfg.Strict.String(),
+			"a strict pool needs a store with a clock to compare with: Redis, MySQL or PostgreSQL")))
 	}
 	if cfg.Strict > 0 && cfg.PinnedAhead {
-		errs = append(errs, firn.NewSyntaxError("worker", "taken ahead of its fence", "in a strict pool no id may carry a time ahead: wait for the fence"))
+		errs = append(errs, config.In("PinnedAhead", firn.NewSyntaxError("worker", "taken ahead of its fence", "in a strict pool no id may carry a time ahead: wait for the fence")))
 	}
 	return errors.Join(errs...)
 }
@@ -128,7 +128,7 @@ func (s *Slots) fit(cfg Config) error {
 	g := &cfg.Generator
 	switch {
 	case g.Layout != s.cfg.Generator.Layout:
-		return firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Generator.Layout.String()+": give both the same")
+		return config.In("Layout", firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Generator.Layout.String()+": give both the same"))
 	case s.cfg.Pinned != nil && len(s.cfg.Spares) == 0 && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
@@ -138,8 +138,8 @@ func (s *Slots) fit(cfg Config) error {
 		return config.In("Clock", firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed"))
 	}
 	return errors.Join(
-		config.Check("datacenter", g.Datacenter, s.cfg.Generator.Datacenter, s.cfg.Generator.Datacenter, "that of the slots"),
-		config.Check("look", cfg.Look, 1, s.cfg.Look, "the pool's, by which newcomers wait"),
+		config.In("Datacenter", config.Check("datacenter", g.Datacenter, s.cfg.Generator.Datacenter, s.cfg.Generator.Datacenter, "that of the slots")),
+		config.In("Look", config.Check("look", cfg.Look, 1, s.cfg.Look, "the pool's, by which newcomers wait")),
 		s.rules.covers(cfg.Window, fencedLead(cfg.Generator), cfg.Generator.Lead()))
 }
 

@@ -122,7 +122,7 @@ func New(cfg Config) (*Format, error) {
 	}
 	f.cfg.Start = cmp.Or(cfg.Start, 1)
 	if err := config.Check("first number", f.cfg.Start, 1, f.PerPeriod(), "template "+cfg.Template); err != nil {
-		return nil, config.Of("numbering", config.In("Start", err))
+		return nil, config.Of[Config]("numbering", config.In("Start", err))
 	}
 	if c, ok := cfg.Counter.(interface{ Declare(form string) error }); ok {
 		if err := c.Declare(f.form()); err != nil {

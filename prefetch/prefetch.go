@@ -125,7 +125,7 @@ type State struct {
 // New returns a buffer that fills at once, until Close. The error names every invalid setting.
 func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	if err := cfg.complete(); err != nil {
-		return nil, config.Of("prefetch", err)
+		return nil, config.Of[Config[T]]("prefetch", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Buffer[T]{cfg: cfg, cancel: cancel, done: make(chan struct{})}

@@ -175,7 +175,7 @@ type Segments struct {
 // is read when its first id is asked for. The error names every impossible setting.
 func New(cfg Config) (*Segments, error) {
 	if err := cfg.check(); err != nil {
-		return nil, config.Of("segment", err)
+		return nil, config.Of[Config]("segment", err)
 	}
 	s := &Segments{
 		cfg: cfg, source: cfg.Source, empty: &cell{}, names: map[string]*Namespace{}, closed: make(chan struct{}),

@@ -17,7 +17,7 @@ func NewSource(cfg Config) (Source, error) {
 		return nil, config.Mistake("segment", "Source", "is a source already")
 	}
 	if err := cfg.check(); err != nil {
-		return nil, config.Of("segment", err)
+		return nil, config.Of[Config]("segment", err)
 	}
 	return newCounters(&cfg), nil
 }

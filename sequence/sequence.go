@@ -109,7 +109,7 @@ func New(cfg Config) (*Sequences, error) {
 		err = errors.Join(config.Mistake("sequence", "Store", "is required"), err)
 	}
 	if err != nil {
-		return nil, config.Of("sequence", err)
+		return nil, config.Of[Config]("sequence", err)
 	}
 	return &Sequences{
 		cfg: cfg, token: register.Token(), names: map[string]*Namespace{},

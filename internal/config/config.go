@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 
 	"github.com/firn-id/firn"
 )
@@ -41,14 +42,14 @@ func In(field string, err error) error {
 	return err
 }
 
-// Of returns err, mistakes in a Config, each with the package and the field, as those of [Mistake] have them.
-// Only what opens something says so: a program that asks Config.Check has its own names for the fields.
-func Of(pkg string, err error) error {
+// Of returns err, mistakes in a Config of type C, each with the package and the field, as those of [Mistake] have
+// them. Only what opens something says so: a program that asks Config.Check has its own names for the fields.
+func Of[C any](pkg string, err error) error {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {
 		var errs []error
 		for _, each := range several.Unwrap() {
-			errs = append(errs, Of(pkg, each))
+			errs = append(errs, Of[C](pkg, each))
 		}
 		return errors.Join(errs...)
 	}
@@ -66,7 +67,21 @@ func Of(pkg string, err error) error {
 	if field == "" {
 		return err
 	}
-	return fmt.Errorf("%s: Config.%s: %w", pkg, field, err)
+	return fmt.Errorf("%s: Config.%s: %w", pkg, path(reflect.TypeFor[C](), field), err)
+}
+
+// path returns where a field of a Config is, or of a struct in it: Generator.Ahead.
+func path(cfg reflect.Type, field string) string {
+	if _, direct := cfg.FieldByName(field); !direct {
+		for _, part := range reflect.VisibleFields(cfg) {
+			if part.Type.Kind() == reflect.Struct {
+				if _, ok := part.Type.FieldByName(field); ok {
+					return part.Name + "." + field
+				}
+			}
+		}
+	}
+	return field
 }
 
 // Check returns a *[firn.RangeError] unless value is from least to most. Where says what sets these

@@ -46,16 +46,21 @@ func TestInNamesTheField(t *testing.T) {
 	}
 }
 
+type settings struct {
+	Step int
+	Part struct{ Step, Zone int }
+}
+
 func TestOfNamesThePackageAndTheFieldOnce(t *testing.T) {
 	const want = "p: Config.Step: step 0 is out of range: 1 to 3 are allowed\n" +
-		"p: Config.Zone: \"x\" is not a valid zone: no\np: Config.Store is required\nplain"
-	err := config.Of("p", errors.Join(
+		"p: Config.Part.Zone: \"x\" is not a valid zone: no\np: Config.Store is required\nplain"
+	err := config.Of[settings]("p", errors.Join(
 		errors.Join(config.In("Step", config.Check("step", 0, 1, 3, "")), config.In("Zone", firn.NewSyntaxError("zone", "x", "no"))),
 		config.Mistake("p", "Store", "is required"), errors.New("plain")))
 	if err == nil || err.Error() != want || !errors.Is(err, firn.ErrRange) || !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("%v\nwant %s", err, want)
 	}
-	if err := config.Of("p", nil); err != nil {
+	if err := config.Of[settings]("p", nil); err != nil {
 		t.Error(err)
 	}
 }
