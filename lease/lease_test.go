@@ -922,3 +922,19 @@ func withEpoch(l firn.Layout, epoch time.Time) (firn.Layout, error) {
 	cfg.Epoch = epoch
 	return firn.NewLayout(cfg)
 }
+
+func TestTheStateOfAClosedLeaseSaysThatItIsClosed(t *testing.T) {
+	l, err := Open(t.Context(), Config{Store: memstore.New(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := l.State(); s.Last != nil || s.Left <= 0 {
+		t.Errorf("before Close: %+v", s)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if s := l.State(); !errors.Is(s.Last, firn.ErrClosed) || s.Left != 0 {
+		t.Errorf("after Close: %+v", s)
+	}
+}
