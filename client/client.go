@@ -111,7 +111,7 @@ func open[T firn.ID | string](c *Client, all map[string]*Namespace[T], name stri
 // A State is a snapshot of a client.
 type State struct {
 	Servers    []ServerState    // in the order in which they are asked
-	Namespaces []NamespaceState // by name
+	Namespaces []NamespaceState // by name; of one name, that of IDs before that of Texts
 }
 
 // State returns a snapshot, for metrics.
@@ -122,7 +122,12 @@ func (c *Client) State() State {
 	for _, n := range c.all {
 		s.Namespaces = append(s.Namespaces, n.state())
 	}
-	slices.SortFunc(s.Namespaces, func(a, b NamespaceState) int { return strings.Compare(a.Namespace, b.Namespace) })
+	slices.SortFunc(s.Namespaces, func(a, b NamespaceState) int {
+		if a.Namespace == b.Namespace && b.Texts {
+			return -1
+		}
+		return strings.Compare(a.Namespace, b.Namespace)
+	})
 	return s
 }
 

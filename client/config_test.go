@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +104,22 @@ func TestNamesThatCannotBeNamespacesAreRefused(t *testing.T) {
 	}
 	if !errors.Is(err, firn.ErrRange) {
 		t.Errorf("no limit on namespaces: %v", err)
+	}
+}
+
+func TestTheStateTellsIDsAndTextsOfOneNameApart(t *testing.T) {
+	c := newClient(t, client.Config{Servers: []string{"http://a"}})
+	for _, name := range []string{"b", "a"} {
+		if _, err := c.Texts(name); err != nil {
+			t.Fatal(err)
+		}
+		ids(t, c, name)
+	}
+	var got []string
+	for _, n := range c.State().Namespaces {
+		got = append(got, fmt.Sprint(n.Namespace, " ", n.Texts))
+	}
+	if want := []string{"a false", "a true", "b false", "b true"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

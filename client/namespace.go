@@ -178,6 +178,7 @@ const pause = time.Second
 // A NamespaceState is a namespace and its buffer.
 type NamespaceState struct {
 	Namespace string
+	Texts     bool          // of [Client.Texts]; false: of [Client.IDs], which may have the same name
 	Kind      string        // as a server reported it, "" while not known
 	Buffered  int           // ids in the buffer
 	Size      int           // ids it should hold at the present demand, 0 before its first use
@@ -191,7 +192,7 @@ type NamespaceState struct {
 }
 
 func (n *Namespace[T]) state() NamespaceState {
-	s := NamespaceState{Namespace: n.name, Dropped: n.source.dropped.Load()}
+	s := NamespaceState{Namespace: n.name, Texts: !n.source.form.numbers, Dropped: n.source.dropped.Load()}
 	s.Kind, s.Err = n.source.latest()
 	if b := n.buf.Load(); b != nil {
 		of := b.State()
