@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -172,4 +173,18 @@ func TestANameWhoseFirstAddressHangsIsReachedByAnother(t *testing.T) {
 	}
 	proxy.Lead(hangs.Addr().String())
 	reached(t, s)
+}
+
+func TestAnErrorOfASilentServerNamesIt(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = etcdstore.Open(ctx, "etcd://"+silent.Addr().String())
+	if err == nil || !strings.Contains(err.Error(), "server "+silent.Addr().String()) {
+		t.Error(err)
+	}
 }

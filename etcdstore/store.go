@@ -42,7 +42,11 @@ type Store struct {
 // given up, including writes, and one without ConnectParams stays away from a server that is back for up
 // to two minutes, longer than newcomers wait for a holder. The clients of [Open] do neither.
 func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
-	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify)}
+	var hosts []string // without http:// or https://
+	for _, address := range client.Endpoints() {
+		hosts = append(hosts, address[strings.LastIndexByte(address, '/')+1:])
+	}
+	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify, hosts...)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
 		// A key that Firn's roles cover: all its keys begin so.
 		if _, err := s.read(ctx, prefix+"firn/", clientv3.WithCountOnly(), clientv3.WithRange(after(prefix+"firn/"))); err != nil {

@@ -1,8 +1,12 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
+	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -35,5 +39,19 @@ func TestRepliesOfAllVersionsAreClassified(t *testing.T) {
 		if hint != want.hint || !errors.Is(kind, want.kind) {
 			t.Errorf("%s: %v, %q", text, kind, hint)
 		}
+	}
+}
+
+func TestAnErrorOfASilentServerNamesItAndNotThePassword(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = Open(ctx, "redis://:geheim@"+silent.Addr().String())
+	if err == nil || !strings.Contains(err.Error(), "server "+silent.Addr().String()) || strings.Contains(err.Error(), "geheim") {
+		t.Error(err)
 	}
 }

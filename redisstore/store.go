@@ -89,7 +89,7 @@ func OpenClient(ctx context.Context, client redis.UniversalClient, cfg Config) (
 			return hint, kind
 		}
 	}
-	s.calls = backend.NewCalls("redisstore", backend.NewLanes(connections), kinds)
+	s.calls = backend.NewCalls("redisstore", backend.NewLanes(connections), kinds, s.addresses()...)
 	return backend.Do(ctx, s.calls, "open", cfg.Key, func(ctx context.Context) (*Store, error) {
 		_, info, err := s.info(ctx)
 		if err != nil {
@@ -109,6 +109,14 @@ func OpenClient(ctx context.Context, client redis.UniversalClient, cfg Config) (
 		}
 		return s, nil
 	})
+}
+
+// addresses returns what the client was made for: HOST:PORT, or the name of a primary that Sentinels know.
+func (s *Store) addresses() []string {
+	if s.cluster != nil {
+		return s.cluster.Options().Addrs
+	}
+	return []string{s.single.Options().Addr}
 }
 
 // check refuses settings that would break what a write promises. It returns how many connections the

@@ -168,7 +168,7 @@ func TestBadServersAndURLs(t *testing.T) {
 		kind error
 		word string
 	}{
-		"zookeeper://u:geheim@" + servers.Nowhere(t): {store.ErrUnavailable, "no server could be reached"},
+		"zookeeper://u:geheim@" + servers.Nowhere(t): {store.ErrUnavailable, "could not connect to a server"},
 		"zookeeper://no..host":                       {store.ErrUnavailable, "zkstore: open \"no..host:2181\""},
 		"http://h":                                   {store.ErrRefused, "begins with zookeeper://"},
 		"h:2181":                                     {store.ErrRefused, `"h:2181": a URL begins with zookeeper://, as in zookeeper://h:2181`},

@@ -40,7 +40,7 @@ func parse(text string) (*Store, error) {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
 	s := &Store{servers: u.Hosts, acl: zk.WorldACL(zk.PermAll)}
-	s.calls = backend.NewCalls("zkstore", backend.NewLanes(0), s.classify)
+	s.calls = backend.NewCalls("zkstore", backend.NewLanes(0), s.classify, s.servers...)
 	if u.User != "" {
 		s.acl = zk.AuthACL(zk.PermAll)
 		s.auth = []byte(u.User + ":" + u.Password)
@@ -61,8 +61,6 @@ func (s *Store) classify(err error) (hint string, kind error) {
 		return "the znodes belong to another user: use zookeeper://USER:PASSWORD@HOST, or another path", store.ErrRefused
 	case errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
 		return "check user and password", store.ErrRefused
-	case errors.Is(err, zk.ErrNoServer):
-		return "no server could be reached", store.ErrUnavailable
 	default:
 		return "", store.ErrUnavailable
 	}

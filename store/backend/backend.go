@@ -74,12 +74,14 @@ type Calls struct {
 	name     string
 	classify func(error) (hint string, kind error)
 	lanes    *Lanes
+	servers  []string
 	closed   atomic.Bool
 }
 
-// NewCalls returns the calls of the store called name, over lanes. Classify returns a hint and a kind.
-func NewCalls(name string, lanes *Lanes, classify func(error) (hint string, kind error)) *Calls {
-	return &Calls{name: name, classify: classify, lanes: lanes}
+// NewCalls returns the calls of the store called name, over lanes. Classify returns a hint and a kind. The servers are
+// HOST:PORT, without credentials: an error that the store is unavailable names them, unless it has a hint or names one.
+func NewCalls(name string, lanes *Lanes, classify func(error) (hint string, kind error), servers ...string) *Calls {
+	return &Calls{name: name, classify: classify, lanes: lanes, servers: servers}
 }
 
 // Close refuses all later calls. The first Close ends the client.
@@ -96,6 +98,10 @@ func (c *Calls) Wrap(op, key string, err error) error {
 		return nil
 	}
 	hint, kind := c.classify(err)
+	named := func(server string) bool { return strings.Contains(key+err.Error(), server) }
+	if hint == "" && errors.Is(kind, store.ErrUnavailable) && len(c.servers) > 0 && !slices.ContainsFunc(c.servers, named) {
+		hint = "server " + strings.Join(c.servers, ", ")
+	}
 	return Wrap(c.name, op, key, err, hint, kind)
 }
 

@@ -147,6 +147,29 @@ func TestAnErrorKeepsTheKindItHas(t *testing.T) {
 	}
 }
 
+func TestAnErrorOfAnUnavailableStoreNamesItsServersOnce(t *testing.T) {
+	for err, want := range map[error]string{
+		store.ErrUnavailable:                            `x: get "k": unavailable (server h:1, h:2)`,
+		errors.New("dial tcp h:2: refused"):             `x: get "k": unavailable: dial tcp h:2: refused`,
+		errors.New("hinted"):                            `x: get "k": unavailable: hinted (hint)`,
+		store.ErrConflict:                               `x: get "k": conflict`,
+		errors.Join(store.ErrRefused, errors.New("no")): "x: get \"k\": refused\nno",
+	} {
+		calls := backend.NewCalls("x", backend.NewLanes(0), func(err error) (string, error) {
+			switch {
+			case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrRefused):
+				return "", err
+			case err.Error() == "hinted":
+				return "hint", store.ErrUnavailable
+			}
+			return "", store.ErrUnavailable
+		}, "h:1", "h:2")
+		if got := calls.Wrap("get", "k", err); got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}
+
 func TestAnUrgentCallDoesNotWaitBehindOthers(t *testing.T) {
 	calls := backend.NewCalls("teststore", backend.NewLanes(5), func(error) (string, error) { return "", nil })
 	release, begun := make(chan struct{}), make(chan struct{})
