@@ -33,7 +33,7 @@ func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, erro
 	return c.Counter, err
 }
 
-// RaiseCounter makes the next range of name begin above last, the last id used or -1, to take over from
+// RaiseCounter makes the next range of name begin above last, the last id used, or -1 before id 0, to take over from
 // another system, and returns the counter. It makes a missing counter, whose form ([Config.Form]) its
 // first user decides, and never lowers one. Processes keep using the ranges that they hold, and do not
 // give them back. Errors are those of ReadCounter except the first, *[StripeError] if the counter has
@@ -44,7 +44,7 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, last firn.ID,
 		return Counter{}, err
 	}
 	if last < -1 {
-		return Counter{}, firn.NewRangeError("last id", int64(last), -1, math.MaxInt64, "")
+		return Counter{}, outside(name, "last id", int64(last), -1, math.MaxInt64)
 	}
 	c := newCounters(&cfg)
 	c.mine.Form = store.Form{}
@@ -82,7 +82,7 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 // own [Source] yourself.
 func (n *Namespace) Raise(ctx context.Context, last firn.ID) error {
 	if last < -1 || last > n.all.cfg.Max {
-		return firn.NewRangeError("last id", int64(last), -1, int64(n.all.cfg.Max), "")
+		return outside(n.name, "last id", int64(last), -1, int64(n.all.cfg.Max))
 	}
 	n.mu.Lock()
 	if n.ids.closed {

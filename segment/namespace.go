@@ -84,7 +84,7 @@ func (n *Namespace) nextSlowly(ctx context.Context, c *cell, p uint64) (firn.ID,
 // count below 1.
 func (n *Namespace) Take(ctx context.Context, count int) (Range, error) {
 	if count < 1 {
-		return Range{}, firn.NewRangeError("number of ids", int64(count), 1, math.MaxInt64, "")
+		return Range{}, outside(n.name, "number of ids", int64(count), 1, math.MaxInt64)
 	}
 	return n.take(ctx, uint64(min(count, maxTake)), false)
 }
@@ -101,12 +101,17 @@ func (n *Namespace) Take(ctx context.Context, count int) (Range, error) {
 // *[firn.RangeError] for a count out of range.
 func (n *Namespace) Reserve(ctx context.Context, count int) (Range, error) {
 	if count < 1 || count > MaxReserve {
-		return Range{}, firn.NewRangeError("number of consecutive ids", int64(count), 1, MaxReserve, "")
+		return Range{}, outside(n.name, "number of ids", int64(count), 1, MaxReserve)
 	}
 	if stride := n.all.cfg.Stride; stride != 1 {
 		return Range{}, fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, stride)
 	}
 	return n.take(ctx, uint64(count), true)
+}
+
+// outside is the error of an argument, with the words of package sequence.
+func outside(name, what string, value, least, most int64) error {
+	return fmt.Errorf("segment %q: %w", name, firn.NewRangeError(what, value, least, most, ""))
 }
 
 // take takes up to count ids, or exactly count in a row.

@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -85,8 +86,9 @@ func TestUnusedIDsAreGivenBackAfterConsecutiveOnes(t *testing.T) {
 func TestConsecutiveIDsAreRefusedIfTheNameCannotHaveThem(t *testing.T) {
 	w := newWorld(t, 1)
 	for _, count := range []int{0, -1, segment.MaxReserve + 1, math.MaxInt} {
-		if _, err := w.orders().Reserve(t.Context(), count); !errors.Is(err, firn.ErrRange) {
-			t.Errorf("%d: %v", count, err)
+		want := fmt.Sprintf("segment \"orders\": number of ids %d is out of range: 1 to 1048576 are allowed", count)
+		if _, err := w.orders().Reserve(t.Context(), count); !errors.Is(err, firn.ErrRange) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	striped := w.name(w.open(func(c *segment.Config) { c.Offset, c.Stride = 1, 4 }), "striped")

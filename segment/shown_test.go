@@ -47,10 +47,10 @@ func TestErrorsSayWhatIsAllowedAndWhatToDo(t *testing.T) {
 		err  error
 		want string
 	}{
-		{count, "number of consecutive ids 0 is out of range: 1 to 1048576 are allowed"},
-		{take, "number of ids 0 is out of range: 1 to "},
-		{n.Raise(t.Context(), -2), "last id -2 is out of range: -1 to 20 are allowed"},
-		{n.Raise(t.Context(), 21), "last id 21 is out of range: -1 to 20 are allowed"},
+		{count, `segment "orders": number of ids 0 is out of range: 1 to 1048576 are allowed`},
+		{take, `segment "orders": number of ids 0 is out of range: 1 to `},
+		{n.Raise(t.Context(), -2), `segment "orders": last id -2 is out of range: -1 to 20 are allowed`},
+		{n.Raise(t.Context(), 21), `segment "orders": last id 21 is out of range: -1 to 20 are allowed`},
 		{exhausted, `segment: ids of "orders" are exhausted: the next would be 21, 20 is the last allowed; raise Max or use another name`},
 		{end, "9223372036854775807 is the last allowed; use another name"},
 		{stripe, `segment: "orders" has offset 0 of stride 1, not offset 0 of stride 2: set that of the store, or use another name`},
@@ -58,7 +58,7 @@ func TestErrorsSayWhatIsAllowedAndWhatToDo(t *testing.T) {
 		{chain, "chain 65 is out of range: 1 to 64 are allowed"},
 		{offset, "offset 7 is out of range: 0 to 6 are allowed"},
 		{target, "target 1ns is out of range: 1ms to 720h0m0s are allowed"},
-		{raise, "last id -2 is out of range: -1 to 9223372036854775807 are allowed"},
+		{raise, `segment "orders": last id -2 is out of range: -1 to 9223372036854775807 are allowed`},
 		{below, "last id -1 is out of range: 1 to 9223372036854775807 are allowed"},
 		{ahead, "ahead 2 is out of range: 1e-09 to 1 are allowed"},
 		{stride, "stride -7 is out of range: 1 to 1048576 are allowed"},

@@ -98,7 +98,7 @@ func (s *Namespace) Next(ctx context.Context) (firn.ID, error) {
 // Reserve returns the first of n ids in a row, all of them the caller's, as INCRBY
 // does. Errors are those of [Namespace.Next], and a *[firn.RangeError] for n < 1.
 func (s *Namespace) Reserve(ctx context.Context, n int) (first firn.ID, err error) {
-	if err := config.Check("n", int64(n), 1, math.MaxInt64, "ids to take"); err != nil {
+	if err := config.Check("number of ids", int64(n), 1, math.MaxInt64, ""); err != nil {
 		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
 	}
 	return s.ask(ctx, &request{n: int64(n)})
@@ -112,7 +112,7 @@ func (s *Namespace) Reserve(ctx context.Context, n int) (first firn.ID, err erro
 func (s *Namespace) ReserveIn(ctx context.Context, n int, above firn.ID, block int64) (first firn.ID, err error) {
 	if err := cmp.Or(
 		config.Check("block", block, 1, math.MaxInt64, "ids of a block"),
-		config.Check("n", int64(n), 1, block, "ids to take of a block"),
+		config.Check("number of ids", int64(n), 1, block, "ids of a block"),
 		config.Check("above", above, 0, s.all.cfg.Max, "up to Max"),
 	); err != nil {
 		return 0, fmt.Errorf("sequence %q: %w", s.name, err)
@@ -143,9 +143,9 @@ func (s *Namespace) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 
 // Raise makes all later ids greater than last: for a table that has ids already, or a store
 // that has forgotten some. It never lowers. Errors are those of [Namespace.Next], and a
-// *[firn.RangeError] for a last that is negative or above Max.
+// *[firn.RangeError] for a last that is below 0, which is no id, or above Max.
 func (s *Namespace) Raise(ctx context.Context, last firn.ID) error {
-	err := config.Check("last", last, 0, s.all.cfg.Max, "up to Max")
+	err := config.Check("last id", last, 0, s.all.cfg.Max, "up to Max")
 	if err != nil {
 		return fmt.Errorf("sequence %q: %w", s.name, err)
 	}

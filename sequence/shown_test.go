@@ -25,14 +25,14 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 		t.Error(s.Timeout())
 	}
 	for want, ask := range map[string]func(ctx context.Context) (firn.ID, error){
-		`sequence "txn": n 0 is out of range: 1 to 9223372036854775807 are allowed`:     func(ctx context.Context) (firn.ID, error) { return s.Reserve(ctx, 0) },
-		`sequence "txn": block 0 is out of range: 1 to 9223372036854775807 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 1, 0, 0) },
-		`sequence "txn": n 0 is out of range: 1 to 10 are allowed`:                      func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 0, 0, 10) },
-		`sequence "txn": n 11 is out of range: 1 to 10 are allowed`:                     func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 11, 0, 10) },
-		`sequence "txn": above -1 is out of range: 0 to 50 are allowed`:                 func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 1, -1, 10) },
-		`sequence "txn": above 51 is out of range: 0 to 50 are allowed`:                 func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 1, 51, 10) },
-		`sequence "txn": last -1 is out of range: 0 to 50 are allowed`:                  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, -1) },
-		`sequence "txn": last 51 is out of range: 0 to 50 are allowed`:                  func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, 51) },
+		`sequence "txn": number of ids 0 is out of range: 1 to 9223372036854775807 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.Reserve(ctx, 0) },
+		`sequence "txn": block 0 is out of range: 1 to 9223372036854775807 are allowed`:         func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 1, 0, 0) },
+		`sequence "txn": number of ids 0 is out of range: 1 to 10 are allowed`:                  func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 0, 0, 10) },
+		`sequence "txn": number of ids 11 is out of range: 1 to 10 are allowed`:                 func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 11, 0, 10) },
+		`sequence "txn": above -1 is out of range: 0 to 50 are allowed`:                         func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 1, -1, 10) },
+		`sequence "txn": above 51 is out of range: 0 to 50 are allowed`:                         func(ctx context.Context) (firn.ID, error) { return s.ReserveIn(ctx, 1, 51, 10) },
+		`sequence "txn": last id -1 is out of range: 0 to 50 are allowed`:                       func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, -1) },
+		`sequence "txn": last id 51 is out of range: 0 to 50 are allowed`:                       func(ctx context.Context) (firn.ID, error) { return 0, s.Raise(ctx, 51) },
 	} {
 		if id, err := ask(t.Context()); !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), want) || id != 0 {
 			t.Errorf("%d, %v, want %s", id, err, want)
