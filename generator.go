@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A Generator makes the ids of one worker. Goroutines may share it. An id requested after
+// A Generator makes the ids of one worker. Make one with [New] or [NewLeased]: the zero value is not
+// usable. Goroutines may share it. An id requested after
 // another was received is greater than that one, except across a step back of the clock
 // that the policy history or switch has served.
 //

@@ -29,7 +29,8 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Store is a [store.Store] in an etcd. Make one with [Open] or [OpenClient].
+// Store is a [store.Store] in an etcd. Make one with [Open] or [OpenClient]: the zero value and nil are not
+// usable.
 type Store struct {
 	client  *clientv3.Client
 	prefix  string

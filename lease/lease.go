@@ -101,7 +101,8 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// A Lease is a generator whose worker is kept in the background. Its methods may run concurrently.
+// A Lease is a generator whose worker is kept in the background. Make one with [Open] or [Keep]: the zero value is not
+// usable. Its methods may run concurrently.
 type Lease struct {
 	source Source
 	gen    *firn.Generator

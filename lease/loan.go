@@ -27,7 +27,8 @@ import (
 // takes it over. The other process learns of it at its next call, and cannot refuse. A loan that nobody renews ends
 // at its fence; it cannot be released before, since the program may have a copy: a forked process, say.
 //
-// The methods may be called concurrently.
+// Make one with [Lend] or [NewLoan]: the zero value is not usable. The methods may be called concurrently. A copy is the
+// same loan.
 type Loan struct {
 	slots  *Slots
 	secret string

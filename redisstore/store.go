@@ -47,7 +47,7 @@ type Config struct {
 }
 
 // Store is a [store.Store] in a Redis. Make one with
-// [Open] or [OpenClient].
+// [Open] or [OpenClient]: the zero value and nil are not usable.
 type Store struct {
 	client    redis.UniversalClient // one of the next two
 	single    *redis.Client

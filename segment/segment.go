@@ -152,7 +152,7 @@ func (c *Config) fill() error {
 		Stripe{Offset: c.Offset, Stride: c.Stride}.check())
 }
 
-// Segments is any number of names over one source of ranges. Its methods may be called
+// Segments is any number of names over one source of ranges. Make one with [New]: the zero value is not usable. Its methods may be called
 // concurrently. An idle name costs less than 1 KiB and no goroutine.
 type Segments struct {
 	cfg    Config

@@ -44,7 +44,7 @@ import (
 	"github.com/firn-id/firn/store/dial"
 )
 
-// Store is a [store.Store] in a ZooKeeper. Make one with [Open].
+// Store is a [store.Store] in a ZooKeeper. Make one with [Open]: the zero value and nil are not usable.
 type Store struct {
 	calls   *backend.Calls
 	servers []string

@@ -49,7 +49,7 @@ import (
 	"github.com/firn-id/firn/store/backend"
 )
 
-// Store is a [store.Store] in a folder. Open one with [Open] or [Create].
+// Store is a [store.Store] in a folder. Open one with [Open] or [Create]: the zero value and nil are not usable.
 type Store struct {
 	dir    string
 	disk   disk

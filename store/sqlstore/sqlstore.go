@@ -64,7 +64,7 @@ import (
 // Table is the name of the table.
 const Table = "firn_registers"
 
-// Store is a [store.Store] in a table. Make one with [Open].
+// Store is a [store.Store] in a table. Make one with [Open] or [Create]: the zero value and nil are not usable.
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
