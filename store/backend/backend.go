@@ -98,8 +98,9 @@ func (c *Calls) Wrap(op, key string, err error) error {
 		return nil
 	}
 	hint, kind := c.classify(err)
+	hint = cmp.Or(hint, certificateHint(err))
 	named := func(server string) bool { return strings.Contains(key+err.Error(), server) }
-	if hint == "" && errors.Is(kind, store.ErrUnavailable) && len(c.servers) > 0 && !slices.ContainsFunc(c.servers, named) {
+	if hint == "" && errors.Is(kindOf(err, kind), store.ErrUnavailable) && len(c.servers) > 0 && !slices.ContainsFunc(c.servers, named) {
 		hint = "server " + strings.Join(c.servers, ", ")
 	}
 	return Wrap(c.name, op, key, err, hint, kind)
@@ -170,12 +171,21 @@ func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 // Wrap returns err as a [store.CallError]. It adds the kind, unless err is already one of package
 // store's errors, and a hint if one is known.
 func Wrap(where, op, key string, err error, hint string, kind error) error {
-	is := func(of error) bool { return errors.Is(err, of) }
 	hint = cmp.Or(hint, certificateHint(err))
-	if kind != nil && !slices.ContainsFunc([]error{store.ErrNotFound, store.ErrConflict, store.ErrRefused, store.ErrUnavailable}, is) {
+	if kind = kindOf(err, kind); kind != nil && !errors.Is(err, kind) {
 		err = fmt.Errorf("%w: %w", kind, err)
 	}
 	return &store.CallError{Store: where, Op: op, Key: key, Err: err, Hint: hint}
+}
+
+// kindOf returns the error of package store that err is; otherwise the kind that a store has found.
+func kindOf(err, found error) error {
+	for _, kind := range []error{store.ErrNotFound, store.ErrConflict, store.ErrRefused, store.ErrUnavailable} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return found
 }
 
 // certificateHint recognizes errors of package x509 by their text: some clients pass on only that.

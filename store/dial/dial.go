@@ -1,4 +1,5 @@
-// Package dial connects to the servers of a store. It is for authors of stores.
+// Package dial connects to the servers of a store. It is for authors of stores whose client takes a dialer; programs
+// that use a store do not need it.
 //
 // A running process that holds a worker must reach its store again before newcomers stop waiting for it: 12 s. So a
 // lost address, name server or host may take only a part of that, and each connection uses the addresses and

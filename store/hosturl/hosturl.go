@@ -1,6 +1,7 @@
 // Package hosturl reads the URLs of stores that several hosts may serve, which net/url does not accept,
 // and never repeats a password. It is for authors of stores: [Parse] reads the URL, and the store asks
-// the result for hosts, credentials, TLS and settings.
+// the result for hosts, credentials, TLS and settings. Do not use it for URLs of the web: they have one host, and
+// more forms than this.
 //
 //	SCHEME://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PATH][?NAME=VALUE[&...]]
 package hosturl
@@ -218,7 +219,7 @@ func (u *URL) Err() error {
 		}
 		instead := "it takes no settings"
 		if len(u.known) > 0 {
-			instead = strings.Join(slices.Compact(u.known), ", ") + " are"
+			instead = "those are " + strings.Join(slices.Compact(u.known), ", ")
 		}
 		errs = append(errs, fmt.Errorf("there is no setting %s: %s", name, instead))
 	}

@@ -38,7 +38,7 @@ func TestErrReportsAllMistakesAtOnceAndNoPassword(t *testing.T) {
 	u.TLS(false, "xs://")
 	err := u.Err()
 	for _, word := range []string{"USER:PASSWORD", "HOST or HOST:PORT", "1 to 65535", "brackets", "hexadecimal", "setting b needs",
-		"setting c needs", "n=9 is not a number from 0 to 5", "f=x is neither", "are for xs://", "no setting left: a, b, c, f, n, tls_ca"} {
+		"setting c needs", "n=9 is not a number from 0 to 5", "f=x is neither", "are for xs://", "no setting left: those are a, b, c, f, n, tls_ca"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%v does not say %q", err, word)
 		}

@@ -1,6 +1,7 @@
 // Package register updates a register of a store safely: it reads, decides, writes, and settles lost
 // answers. Leases, segments, sequences and foreign protocols all write through it; nothing else in Firn
-// calls [store.Store.CompareAndSwap]. Use it if your program keeps registers of its own beside Firn's.
+// calls [store.Store.CompareAndSwap]. Use it if your program keeps registers of its own beside Firn's. Do not use it
+// for what many processes write all the time, since all but one of them start over: package sequence adds up.
 //
 // It upholds one rule. A write counts once the store has confirmed it. A write with an unknown outcome
 // counts for nothing: it moves no fence, no range and no sequence. Another confirmed write over the

@@ -1,6 +1,7 @@
 // Package order is for tests: it checks histories of calls that took ids from one sequence. No id may
 // appear twice, and every id must be greater than all ids received before its call began. The check is
-// exact and cheap, so histories may be long.
+// exact and cheap, so histories may be long. Do not use it for segments or leased workers: their ids rise only
+// within a range or a process.
 package order
 
 import (
