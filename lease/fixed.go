@@ -74,7 +74,7 @@ func (f *fixed) fit(cfg Config) error {
 		return nil
 	}
 	if err := checkNumbers(f.numbers, cfg.Generator.Layout); err != nil {
-		return err
+		return fmt.Errorf("lease: Fixed: %w", config.In("", err)) // they are no fields of the Config
 	}
 	switch other := len(f.numbers) > 1; {
 	case !other && switches(cfg.Generator.Rollback):

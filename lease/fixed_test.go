@@ -201,13 +201,13 @@ func TestNumbersThatCannotBeUsedAreRefused(t *testing.T) {
 		chain  string
 		wrong  string
 	}{
-		{Fixed(16), "refuse", "worker 16 is out of range: 0 to 15 are allowed (layout 41/0/4/6)"},
-		{Fixed(7, 8, 16), "switch", "spare 16 is out of range: 0 to 15 are allowed (layout 41/0/4/6)"},
-		{Fixed(7, -1), "switch", "spare -1 is out of range: 0 to 15 are allowed (layout 41/0/4/6)"},
-		{Fixed(7, 8, 7), "switch", `"7" is not a valid spare: that is the worker itself: name other numbers`},
-		{Fixed(7, 8, 9, 8), "switch", `"8" is not a valid spare: it is named twice: name each once`},
-		{Fixed(7, 8), "wait, refuse", `"wait 500ms 2, refuse" is not a valid rollback: only the policy switch uses spares: add switch, or leave out the spares`},
-		{Fixed(7), "switch", `"switch" is not a valid rollback: the worker is fixed, so there is no other to switch to: name spares for it, or leave out switch or the worker`},
+		{Fixed(16), "refuse", "lease: Fixed: worker 16 is out of range: 0 to 15 are allowed (layout 41/0/4/6)"},
+		{Fixed(7, 8, 16), "switch", "lease: Fixed: spare 16 is out of range: 0 to 15 are allowed (layout 41/0/4/6)"},
+		{Fixed(7, -1), "switch", "lease: Fixed: spare -1 is out of range: 0 to 15 are allowed (layout 41/0/4/6)"},
+		{Fixed(7, 8, 7), "switch", `lease: Fixed: "7" is not a valid spare: that is the worker itself: name other numbers`},
+		{Fixed(7, 8, 9, 8), "switch", `lease: Fixed: "8" is not a valid spare: it is named twice: name each once`},
+		{Fixed(7, 8), "wait, refuse", `lease: Config.Generator.Rollback: "wait 500ms 2, refuse" is not a valid rollback: only the policy switch uses spares: add switch, or leave out the spares`},
+		{Fixed(7), "switch", `lease: Config.Generator.Rollback: "switch" is not a valid rollback: the worker is fixed, so there is no other to switch to: name spares for it, or leave out switch or the worker`},
 	} {
 		_, err := Keep(t.Context(), c.source, Config{Generator: wall(firntest.NewClock(noon), c.chain)})
 		if fmt.Sprint(err) != c.wrong {
