@@ -65,7 +65,7 @@ func (f Form) With(counter string, other Form) (Form, error) {
 	f.Name = cmp.Or(f.Name, other.Name)
 	for key, have := range other.Keys {
 		if want, ok := f.Keys[key]; ok && want != have {
-			return Form{}, &TakenError{Counter: counter, What: "key " + key, Have: have, Want: want}
+			return Form{}, &TakenError{Counter: counter, What: "key", Key: key, Have: have, Want: want}
 		}
 	}
 	all := map[string]string{}
@@ -82,13 +82,18 @@ var ErrTaken = errors.New("name taken")
 // id was issued.
 type TakenError struct {
 	Counter    string // the name
-	What       string // in what they differ: "kind", "form", or "key" and its version
+	What       string // in what they differ: "kind", "form", or "key"
+	Key        string // the version of a key that differs, see [Form.Keys]
 	Have, Want string // what the store has, or this process had before, and what was asked for
 }
 
 func (e *TakenError) Error() string {
+	what := e.What
+	if e.Key != "" {
+		what += " " + e.Key
+	}
 	return fmt.Sprintf("the counter %q has the %s %q, not %q, and ids could repeat: use another name, or the settings of those who use it",
-		e.Counter, e.What, e.Have, e.Want)
+		e.Counter, what, e.Have, e.Want)
 }
 
 // Is reports whether target is [ErrTaken].

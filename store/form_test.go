@@ -42,7 +42,7 @@ func TestFormsAgreeOrSayInWhatTheyDiffer(t *testing.T) {
 	}{
 		{form("b"), form("a"), store.TakenError{Counter: "orders", What: "form", Have: "a", Want: "b"},
 			`the counter "orders" has the form "a", not "b", and ids could repeat: use another name, or the settings of those who use it`},
-		{form("a", "1", "y", "2", "b", "3", "c", "4", "d", "5", "e"), form("a", "5", "e", "4", "d", "3", "c", "2", "b", "1", "x"), store.TakenError{Counter: "orders", What: "key 1", Have: "x", Want: "y"},
+		{form("a", "1", "y", "2", "b", "3", "c", "4", "d", "5", "e"), form("a", "5", "e", "4", "d", "3", "c", "2", "b", "1", "x"), store.TakenError{Counter: "orders", What: "key", Key: "1", Have: "x", Want: "y"},
 			`the counter "orders" has the key 1 "x", not "y", and ids could repeat: use another name, or the settings of those who use it`},
 	} {
 		got, err := c.mine.With("orders", c.found)

@@ -27,7 +27,7 @@ func TestARecordKeepsItsUse(t *testing.T) {
 		{register.Use{Kind: "segment", Form: store.Form{Name: "veil", Keys: keys("1")}}, *mine, ""},
 		{register.Use{Form: store.Form{Keys: keys("3")}}, register.Use{Kind: "segment", Form: store.Form{Name: "veil", Keys: keys("1", "2", "3")}}, ""},
 		{register.Use{Kind: "sequence"}, register.Use{}, "kind"}, {register.Use{Form: store.Form{Name: "plain"}}, register.Use{}, "form"},
-		{register.Use{Form: store.Form{Keys: map[string]string{"2": "another"}}}, register.Use{}, "key 2"},
+		{register.Use{Form: store.Form{Keys: map[string]string{"2": "another"}}}, register.Use{}, "key"},
 	} {
 		got, err := mine.Over("orders", c.found)
 		if c.what != "" {

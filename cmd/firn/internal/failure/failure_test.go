@@ -47,7 +47,7 @@ func TestMessagesHideTheStoresErrors(t *testing.T) {
 		{&firn.ClockBackError{Why: "switch: lease: " + away.Error(), Switch: fmt.Errorf("lease: %w", away)}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z; switch: lease: the store is unavailable"},
 		{&firn.ClockBackError{Switch: store.ErrNotFound}, "clock_back", "clock moved back by 0s: it reads 0001-01-01T00:00:00.000Z after 0001-01-01T00:00:00.000Z"},
 		{fmt.Errorf("lease: %w", &firn.FenceError{Worker: 7}), "fence_reached", "lease: fence of worker 7 reached at 0001-01-01T00:00:00.000Z: the generator continues when the lease is renewed"},
-		{&store.TakenError{Counter: "o", What: "key 0", Have: "c3daff80eb53cc4a", Want: "2c9b53174f15289e"}, "store_mismatch", `the counter "o" has another key 0, and ids could repeat: use another name, or the key of those who use it`},
+		{&store.TakenError{Counter: "o", What: "key", Key: "0", Have: "c3daff80eb53cc4a", Want: "2c9b53174f15289e"}, "store_mismatch", `the counter "o" has another key 0, and ids could repeat: use another name, or the key of those who use it`},
 		{fmt.Errorf("x: %w", &store.TakenError{Counter: "o", What: "kind", Have: "sequence", Want: "segment"}), "store_mismatch", `x: the counter "o" has the kind "sequence", not "segment", and ids could repeat: use another name, or the settings of those who use it`},
 		{&segment.StripeError{Name: "o", Want: segment.Stripe{Offset: 1, Stride: 2}}, "store_mismatch", `segment: "o" has offset 0 of stride 0, not offset 1 of stride 2: set that of the store, or use another name`},
 		{context.DeadlineExceeded, "timed_out", "no answer within the server's own time: retry; if it remains, look at the store"},

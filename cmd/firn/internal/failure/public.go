@@ -21,8 +21,8 @@ func Public(err error) string {
 	case *store.TextError:
 		return Public(e.Err)
 	case *store.TakenError:
-		if strings.HasPrefix(e.What, "key ") { // both values are fingerprints of a veil's keys
-			return fmt.Sprintf("the counter %q has another %s, and ids could repeat: use another name, or the key of those who use it", e.Counter, e.What)
+		if e.What == "key" { // both values are fingerprints
+			return fmt.Sprintf("the counter %q has another key %s, and ids could repeat: use another name, or the key of those who use it", e.Counter, e.Key)
 		}
 	case interface{ Public() error }: // says which part of it is for clients
 		return Public(e.Public())
