@@ -3,6 +3,7 @@ package firn_test
 import (
 	"context"
 	"encoding"
+	"time"
 
 	"github.com/firn-id/firn"
 )
@@ -12,11 +13,17 @@ var _ interface {
 	Next(ctx context.Context) (firn.ID, error)
 	Take(ctx context.Context, n int) (firn.Run, error)
 	Fill(ctx context.Context, dst []firn.ID) (int, error)
+	Local() *firn.Local
+	Check() error
 	Extend(worker int64, through firn.Tick) error
 	Replace(grant firn.Grant) error
 	Halt(worker int64) bool
 	Stop() (worker int64, last firn.Tick)
 } = (*firn.Generator)(nil)
+
+var _ interface {
+	Sleep(ctx context.Context, d time.Duration) error
+} = firn.TimeSource(nil)
 
 var _ interface {
 	Fixed(id firn.ID) string

@@ -12,7 +12,10 @@ import (
 // A Lease and its sources have the verbs of docs/decisions/0011.
 var _ interface {
 	Next(ctx context.Context) (firn.ID, error)
+	Take(ctx context.Context, n int) (firn.Run, error)
 	Fill(ctx context.Context, dst []firn.ID) (int, error)
+	Local() *firn.Local
+	Check() error
 	Close(ctx context.Context) error
 } = (*lease.Lease)(nil)
 

@@ -32,6 +32,7 @@ var (
 	} = segment.Returner(nil)
 	_ interface{ AppendTo(dst []firn.ID) []firn.ID }  = segment.Range{}
 	_ func(segment.Config) (*segment.Segments, error) = segment.New
+	_ func(segment.Config) error                      = segment.Config.Check
 
 	_ func(ctx context.Context, s store.Store, name string, last firn.ID, stripe segment.Stripe) (segment.Counter, error) = segment.RaiseCounter
 )

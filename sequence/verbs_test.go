@@ -14,6 +14,7 @@ var _ interface {
 	ReserveIn(ctx context.Context, n int, above firn.ID, block int64) (first firn.ID, err error)
 	Fill(ctx context.Context, dst []firn.ID) (int, error)
 	Raise(ctx context.Context, last firn.ID) error
+	Declare(form string) error
 } = (*sequence.Namespace)(nil)
 
 var _ interface {
@@ -21,4 +22,7 @@ var _ interface {
 	Close(ctx context.Context) error
 } = (*sequence.Sequences)(nil)
 
-var _ func(sequence.Config) (*sequence.Sequences, error) = sequence.New
+var (
+	_ func(sequence.Config) (*sequence.Sequences, error) = sequence.New
+	_ func(sequence.Config) error                        = sequence.Config.Check
+)
