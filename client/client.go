@@ -37,6 +37,7 @@ package client
 // one server after another), servers (which to ask), wire (one request), ids, config, errors.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,10 +124,8 @@ func (c *Client) State() State {
 		s.Namespaces = append(s.Namespaces, n.state())
 	}
 	slices.SortFunc(s.Namespaces, func(a, b NamespaceState) int {
-		if a.Namespace == b.Namespace && b.Texts {
-			return -1
-		}
-		return strings.Compare(a.Namespace, b.Namespace)
+		text := map[bool]int{true: 1}
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), text[a.Texts]-text[b.Texts])
 	})
 	return s
 }

@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync/atomic"
 
@@ -43,9 +44,14 @@ type Store struct {
 // given up, including writes, and one without ConnectParams stays away from a server that is back for up
 // to two minutes, longer than newcomers wait for a holder. The clients of [Open] do neither.
 func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
-	var hosts []string // without http:// or https://
-	for _, address := range client.Endpoints() {
-		hosts = append(hosts, address[strings.LastIndexByte(address, '/')+1:])
+	var hosts []string
+	for _, address := range client.Endpoints() { // HOST:PORT, or a URL
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			address = u.Host
+		}
+		if !strings.ContainsAny(address, "@/") {
+			hosts = append(hosts, address)
+		}
 	}
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify, hosts...)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {

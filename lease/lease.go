@@ -127,7 +127,7 @@ type Lease struct {
 }
 
 // Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Errors are
-// those of [Slots.Acquire], and all mistakes in cfg, each with its field.
+// those of [Slots.Acquire], and mistakes in cfg, with their fields.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	source, err := NewSlots(cfg)
 	if err != nil {

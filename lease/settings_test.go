@@ -113,7 +113,7 @@ func TestAMistakeThatOpenFindsSaysThePackageAndWhereTheFieldIs(t *testing.T) {
 		"lease: Config.Look: look -1ns":                    func(c *Config) { c.Look = -1 },
 		"lease: Config.Tolerance: tolerance -1ns":          func(c *Config) { c.Tolerance = -1 },
 		"lease: Config.Pool: ":                             func(c *Config) { c.Pool = "a/b" },
-		"lease: Config.Strict: ":                           func(c *Config) { c.Strict = time.Minute },
+		"lease: Config.Strict: ":                           func(c *Config) { c.Strict = -1 },
 		"lease: Config.Store is required":                  func(c *Config) { c.Store = nil },
 		"lease: Config.Generator.Datacenter: datacenter 1": func(c *Config) { c.Generator.Datacenter = 1 },
 		"lease: Config.Generator.Ahead: ahead 10000h0m0s":  func(c *Config) { c.Generator.Ahead = 10_000 * time.Hour },

@@ -109,8 +109,9 @@ func (cfg *Config) check() error {
 		errs = append(errs, config.In("Spares", firn.NewSyntaxError("list of spares", fmt.Sprint(cfg.Spares), "spares need a fixed worker, in Go Config.Pinned: name that too")))
 	}
 	if cfg.Strict > 0 && cfg.Store != nil && cfg.Store.Traits().Clock == nil {
-		errs = append(errs, config.In("Strict", firn.NewSyntaxError("strict wait", cfg.Strict.String(),
-			"a strict pool needs a store with a clock to compare with: Redis, MySQL or PostgreSQL")))
+		// Without a field: programs check their settings before they have a store, by names of their own.
+		errs = append(errs, firn.NewSyntaxError("strict wait", cfg.Strict.String(),
+			"a strict pool needs a store with a clock to compare with: Redis, MySQL or PostgreSQL"))
 	}
 	if cfg.Strict > 0 && cfg.PinnedAhead {
 		errs = append(errs, config.In("PinnedAhead", firn.NewSyntaxError("worker", "taken ahead of its fence", "in a strict pool no id may carry a time ahead: wait for the fence")))

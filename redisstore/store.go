@@ -111,12 +111,15 @@ func OpenClient(ctx context.Context, client redis.UniversalClient, cfg Config) (
 	})
 }
 
-// addresses returns what the client was made for: HOST:PORT, or the name of a primary that Sentinels know.
+// addresses returns what the client was made for; nothing if it asks Sentinels.
 func (s *Store) addresses() []string {
 	if s.cluster != nil {
 		return s.cluster.Options().Addrs
 	}
-	return []string{s.single.Options().Addr}
+	if o := s.single.Options(); o.Network == "unix" || strings.Contains(o.Addr, ":") {
+		return []string{o.Addr}
+	}
+	return nil
 }
 
 // check refuses settings that would break what a write promises. It returns how many connections the

@@ -84,6 +84,9 @@ const (
 
 func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 	u := hosturl.Parse(text, defaultPort, "redis", "rediss")
+	if u.User != "" && u.Password == "" { // the client would be the user "default"
+		u.Fail(errors.New("Redis' client logs in only with a password: write USER:PASSWORD@; a user without one (nopass) accepts any"))
+	}
 	options := &redis.UniversalOptions{
 		Addrs: u.Hosts, Username: u.User, Password: u.Password,
 		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,

@@ -60,7 +60,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 	}
 	grant.revision = written.Revision
 	if grant.over == 0 { // the program may have moved to another store, where it repeats ids
-		c.cfg.Log.Info("a segment is new in this store", "name", name, "first", grant.First)
+		c.cfg.Log.Info("a counter is new in this store", "name", name, "first", grant.First)
 	}
 	return grant, nil
 }

@@ -199,7 +199,7 @@ func TestAnOutageAndItsEndAreLoggedOncePerName(t *testing.T) {
 		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})
 	w.mustTake(n, 1)
-	if text := log.String(); !strings.HasSuffix(text, `level=INFO msg="a segment is new in this store" name=orders first=1`+"\n") {
+	if text := log.String(); !strings.HasSuffix(text, `level=INFO msg="a counter is new in this store" name=orders first=1`+"\n") {
 		t.Errorf("the log has\n%s", text)
 	}
 	log.Reset()

@@ -212,7 +212,7 @@ func (a *adder) write(ctx context.Context, last int64) error {
 	case err == nil:
 		a.pace.took(now - began)
 		if a.counter.revision == 0 { // the program may have moved to another store, where it repeats ids
-			a.all.cfg.Log.Info("a sequence is new in this store", "sequence", a.of.name, "first", a.counter.base()+1)
+			a.all.cfg.Log.Info("a counter is new in this store", "name", a.of.name, "first", a.counter.base()+1)
 		}
 		a.pace.wins++
 		a.counter.learn(last, written.Revision)

@@ -38,7 +38,7 @@ func TestAnOutageIsLoggedOncePerSequence(t *testing.T) {
 	var log bytes.Buffer
 	s := &gone{Store: memstore.New(nil)}
 	txn := open(t, s, sequence.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if _, err := txn.Next(background); err != nil || !strings.HasSuffix(log.String(), `level=INFO msg="a sequence is new in this store" sequence=txn first=1`+"\n") {
+	if _, err := txn.Next(background); err != nil || !strings.HasSuffix(log.String(), `level=INFO msg="a counter is new in this store" name=txn first=1`+"\n") {
 		t.Errorf("%v; the log has\n%s", err, log.String())
 	}
 	for range 2 {

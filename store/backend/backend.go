@@ -79,7 +79,7 @@ type Calls struct {
 }
 
 // NewCalls returns the calls of the store called name, over lanes. Classify returns a hint and a kind. The servers are
-// HOST:PORT, without credentials: an error that the store is unavailable names them, unless it has a hint or names one.
+// HOST:PORT, without credentials: an error that the store is unavailable names them, unless it names one already.
 func NewCalls(name string, lanes *Lanes, classify func(error) (hint string, kind error), servers ...string) *Calls {
 	return &Calls{name: name, classify: classify, lanes: lanes, servers: servers}
 }
@@ -98,10 +98,9 @@ func (c *Calls) Wrap(op, key string, err error) error {
 		return nil
 	}
 	hint, kind := c.classify(err)
-	hint = cmp.Or(hint, certificateHint(err))
 	named := func(server string) bool { return strings.Contains(key+err.Error(), server) }
-	if hint == "" && errors.Is(kindOf(err, kind), store.ErrUnavailable) && len(c.servers) > 0 && !slices.ContainsFunc(c.servers, named) {
-		hint = "server " + strings.Join(c.servers, ", ")
+	if errors.Is(kindOf(err, kind), store.ErrUnavailable) && len(c.servers) > 0 && !slices.ContainsFunc(c.servers, named) {
+		err = fmt.Errorf("server %s: %w", strings.Join(c.servers, ", "), err)
 	}
 	return Wrap(c.name, op, key, err, hint, kind)
 }

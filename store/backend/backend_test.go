@@ -149,12 +149,12 @@ func TestAnErrorKeepsTheKindItHas(t *testing.T) {
 
 func TestAnErrorOfAnUnavailableStoreNamesItsServersOnce(t *testing.T) {
 	for err, want := range map[error]string{
-		store.ErrUnavailable:                                        `x: get "k": unavailable (server h:1, h:2)`,
+		store.ErrUnavailable:                                        `x: get "k": server h:1, h:2: unavailable`,
 		errors.New("dial tcp h:2: refused"):                         `x: get "k": unavailable: dial tcp h:2: refused`,
-		errors.New("hinted"):                                        `x: get "k": unavailable: hinted (hint)`,
+		errors.New("hinted"):                                        `x: get "k": unavailable: server h:1, h:2: hinted (hint)`,
 		store.ErrConflict:                                           `x: get "k": conflict`,
 		errors.Join(store.ErrRefused, errors.New("no")):             "x: get \"k\": refused\nno",
-		errors.New("x509: certificate signed by unknown authority"): `x: get "k": unavailable: x509: certificate signed by unknown authority (name the authority's certificate with tls_ca=FILE)`,
+		errors.New("x509: certificate signed by unknown authority"): `x: get "k": unavailable: server h:1, h:2: x509: certificate signed by unknown authority (name the authority's certificate with tls_ca=FILE)`,
 	} {
 		calls := backend.NewCalls("x", backend.NewLanes(0), func(err error) (string, error) {
 			switch {

@@ -40,5 +40,5 @@ func ExampleCalls() {
 	// greeting <nil>
 	// good evening, <nil>
 	// , mapstore: get "motd": refused: "motd" was not written by Firn, or does not begin with 16 lower-case hexadecimal digits other than 0: use another map, or correct it
-	// , mapstore: get "far": unavailable: connection reset (server maps.example:70)
+	// , mapstore: get "far": unavailable: server maps.example:70: connection reset
 }

@@ -24,9 +24,9 @@
 // The file "firn.counts" has the number of writes made to each pair of files. If a pair has fewer,
 // nothing is written: its later file was damaged, lost, or replaced by an older copy.
 //
-// After a failed sync, or another failure of the disk in a write, the store is unavailable until it is opened again.
-// A second sync may report success although the first one lost the data, so the next write, of any process,
-// first writes that data again.
+// After a failed sync, or another failure of the disk while it is written to, the store is unavailable until it is
+// opened again. A second sync may report success although the first one lost the data, so the next write, of
+// any process, first writes that data again.
 package filestore
 
 import (
@@ -286,8 +286,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 			return "", err
 		}
 		defer s.disk.unlock()
-		life, err = s.swap(ctx, e, old)
-		return life, s.poison(err)
+		return s.swap(ctx, e, old)
 	})
 }
 
@@ -342,7 +341,7 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 		return "", store.ContextError(ctx)
 	}
 	if f.writes > counts[of] { // its writer was killed, perhaps before the sync, or its sync failed: a mere sync could report success now
-		err = s.disk.write(fileName(of, f.file), f.encode(of), true)
+		err = s.poison(s.disk.write(fileName(of, f.file), f.encode(of), true))
 	}
 	f = f.set(e)
 	f.writes++
@@ -351,14 +350,14 @@ func (s *Store) swap(ctx context.Context, e store.Entry, old store.Revision) (li
 		err = fmt.Errorf("%w: the registers of %q are more than %d bytes: use another store", store.ErrRefused, of, maxFile)
 	}
 	if err == nil {
-		err = s.disk.write(fileName(of, 1-f.file), text, f.writes <= 2)
+		err = s.poison(s.disk.write(fileName(of, 1-f.file), text, f.writes <= 2))
 	}
 	if err != nil {
 		return "", err
 	}
 	counts[of] = f.writes
 	if err := s.disk.setCounts(counts); err != nil { // the write itself is done
-		return "", unconfirmed(err)
+		return "", s.poison(unconfirmed(err))
 	}
 	return life, nil
 }

@@ -383,3 +383,33 @@ func TestAFileTooLongToReadIsNeverWritten(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A failing disk fails one read, as of a bad sector that is read again.
+type failingDisk struct {
+	disk
+	fails bool
+}
+
+func (d *failingDisk) read(name string, into []byte) ([]byte, error) {
+	if d.fails {
+		d.fails = false
+		return nil, &fs.PathError{Op: "read", Path: name, Err: syscall.EIO}
+	}
+	return d.disk.read(name, into)
+}
+
+func TestAFailedReadDoesNotEndTheHandle(t *testing.T) {
+	ctx := context.Background()
+	d := &weakDisk{random: rand.New(rand.NewPCG(1, 1)), names: map[string]*weakFile{}, named: map[string]*weakFile{}}
+	p := &process{weakDisk: d, steps: -1}
+	if err := p.begin(true); err != nil {
+		t.Fatal(err)
+	}
+	s := newStore("weak", &failingDisk{p, true})
+	if _, err := s.CompareAndSwap(ctx, "k", 0, nil); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a write that cannot read: %v", err)
+	}
+	if _, err := s.CompareAndSwap(ctx, "k", 0, nil); err != nil {
+		t.Errorf("the next write: %v", err)
+	}
+}

@@ -42,7 +42,7 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 				ready, done sync.WaitGroup
 				mu          sync.Mutex
 				begin       = make(chan struct{})
-				late        atomic.Int64
+				late, out   atomic.Int64
 				conflicts   []int64
 				workers     = map[int64]bool{}
 			)
@@ -73,6 +73,10 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 						late.Add(1)
 						grant, err = slots.Acquire(ctx, ask(t))
 					}
+					if errors.Is(err, lease.ErrFull) && late.Load() > 0 { // a claim whose answer was lost holds its worker, too
+						out.Add(1)
+						return
+					}
 					if err != nil {
 						t.Errorf("process %d: %v", i, err)
 						return
@@ -100,13 +104,16 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 				t.Logf("%d tries ended without an answer from the store, and were repeated", n)
 			}
 			slices.Sort(conflicts)
-			if len(conflicts) != many {
-				t.Fatalf("%d of %d hold a worker", len(conflicts), many)
+			if held := len(conflicts); held+int(out.Load()) != many || out.Load() > late.Load() {
+				t.Fatalf("%d of %d hold a worker, %d found the pool full", held, many, out.Load())
 			}
-			if median := conflicts[many/2]; median > 5 {
+			if median := conflicts[len(conflicts)/2]; median > 5 {
 				t.Errorf("%d conflicts in the median", median)
 			}
-			table += fmt.Sprintf("| %s | %d reads, %d write, %d clock | %.1f | %d | %d |\n", m.name, calm.reads.Load(), calm.writes.Load(), calm.clock.Load(), took.Seconds(), conflicts[many/2], conflicts[many-1])
+			table += fmt.Sprintf("| %s | %d reads, %d write, %d clock | %.1f | %d | %d |\n", m.name, calm.reads.Load(), calm.writes.Load(), calm.clock.Load(), took.Seconds(), conflicts[len(conflicts)/2], conflicts[len(conflicts)-1])
+			if late.Load() > 0 {
+				return // how many workers are held is not known
+			}
 
 			// 1,002 are held. The last 22 fill the pool, and then it reports that it is full.
 			rest := b.open(t)

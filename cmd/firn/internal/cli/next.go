@@ -29,10 +29,10 @@ func newNext() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next",
 		Short: "Generate ids on this machine",
-		Long: `next generates ids on this machine. It leases a worker from the store, so that no
-two processes with the same store and pool generate the same id while the store
-keeps what it confirmed, and returns it at the end. Segments, sequences and numbers use a named counter in the store
-instead. The default store is a folder of this user.`,
+		Long: `next generates ids on this machine. It leases a worker from the store, and returns
+it at the end: no two processes with the same store and pool generate the same id
+while the store keeps what it confirmed. Segments, sequences and numbers use a
+named counter in the store instead. The default store is a folder of this user.`,
 		Example: `  firn next
   firn next -n 5 --format base58
   firn next --layout sonyflake --pool flakes

@@ -148,7 +148,7 @@ func (t *TinyID) recycle(made *answer) {
 	}
 }
 
-// caller returns the caller with the token; without a token, the caller as for Firn's own TinyID.
+// caller returns the caller with the token; without a token, the caller as for Firn's own API.
 func (t *TinyID) caller(r *http.Request, token string) (*access.Caller, error) {
 	if token == "" {
 		return t.front.Caller(r)

@@ -150,7 +150,7 @@ func fromDSN(text string) string {
 	if at < 0 || err != nil || !strings.HasPrefix(text[at:], "@tcp(") {
 		return ""
 	}
-	return "mysql://USER:PASSWORD@" + cfg.Addr + "/" + url.PathEscape(cfg.DBName)
+	return "mysql://USER:PASSWORD@" + cfg.Addr + "/" + url.PathEscape(cfg.DBName) + ", with settings as in docs/stores.md"
 }
 
 // loginBounded bounds an attempt to connect, login included: the driver bounds only the dial.

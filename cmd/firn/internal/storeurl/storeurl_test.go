@@ -80,9 +80,9 @@ func TestAVariableInAURLIsRefused(t *testing.T) {
 
 func TestADSNOfTheDriverIsToldItsURL(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"user:s3cret@tcp(127.0.0.1:3306)/db":               "did you mean mysql://USER:PASSWORD@127.0.0.1:3306/db?",
-		"user:s3/c:ret@x@tcp(db)/shop?tls=true&timeout=3s": "did you mean mysql://USER:PASSWORD@db:3306/shop?",
-		"mysql://user:s3cret@tcp([::1]:3307)/a%20b":        "did you mean mysql://USER:PASSWORD@[::1]:3307/a%20b?",
+		"user:s3cret@tcp(127.0.0.1:3306)/db":               "did you mean mysql://USER:PASSWORD@127.0.0.1:3306/db, with settings as in docs/stores.md?",
+		"user:s3/c:ret@x@tcp(db)/shop?tls=true&timeout=3s": "did you mean mysql://USER:PASSWORD@db:3306/shop, with settings as in docs/stores.md?",
+		"mysql://user:s3cret@tcp([::1]:3307)/a%20b":        "did you mean mysql://USER:PASSWORD@[::1]:3307/a%20b, with settings as in docs/stores.md?",
 	} {
 		if _, err := storeurl.Open(context.Background(), dsn); !errors.Is(err, storeurl.ErrURL) || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "ret") {
 			t.Errorf("%s: %v, want %s", dsn, err, want)
