@@ -66,7 +66,7 @@ var reconnect = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.
 func parseURL(text string, dialer *dial.Dialer) (clientv3.Config, string, error) {
 	u := hosturl.Parse(text, defaultPort, "etcd")
 	if u.User != "" && u.Password == "" { // the client would not log in
-		u.Fail(errors.New("etcd's client logs in only with a password: write USER:PASSWORD@"))
+		u.Fail(errors.New("a user without a password cannot log in to etcd through a URL: write USER:PASSWORD@"))
 	}
 	cfg := clientv3.Config{
 		Username: u.User, Password: u.Password,

@@ -85,7 +85,7 @@ const (
 func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 	u := hosturl.Parse(text, defaultPort, "redis", "rediss")
 	if u.User != "" && u.Password == "" { // the client would be the user "default"
-		u.Fail(errors.New("Redis' client logs in only with a password: write USER:PASSWORD@; a user without one (nopass) accepts any"))
+		u.Fail(errors.New("a user without a password cannot log in to Redis through a URL: write USER:PASSWORD@, with any password if the user needs none (nopass)"))
 	}
 	options := &redis.UniversalOptions{
 		Addrs: u.Hosts, Username: u.User, Password: u.Password,

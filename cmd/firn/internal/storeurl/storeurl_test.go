@@ -78,6 +78,15 @@ func TestAVariableInAURLIsRefused(t *testing.T) {
 	}
 }
 
+// Their clients would not send the user, and go on as another.
+func TestAUserWithoutAPasswordIsRefusedByRedisAndEtcd(t *testing.T) {
+	for _, text := range []string{"redis://app:@h:6379", "etcd://app:@h:2379"} {
+		if _, err := storeurl.Open(context.Background(), text); !errors.Is(err, storeurl.ErrURL) || !strings.Contains(err.Error(), "a user without a password cannot log in") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestADSNOfTheDriverIsToldItsURL(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"user:s3cret@tcp(127.0.0.1:3306)/db":               "did you mean mysql://USER:PASSWORD@127.0.0.1:3306/db, with settings as in docs/stores.md?",
