@@ -37,7 +37,6 @@ package client
 // one server after another), servers (which to ask), wire (one request), ids, config, errors.
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +46,8 @@ import (
 	"github.com/firn-id/firn/internal/config"
 )
 
-// A Client gets ids from several equal servers. Make one with [New]: the zero value is not usable. Its methods may be called concurrently.
+// A Client gets ids from several equal servers. Make one with [New]: the zero value is not usable. Its methods may be
+// called concurrently.
 type Client struct {
 	cfg     *Config
 	servers *servers
@@ -124,8 +124,14 @@ func (c *Client) State() State {
 		s.Namespaces = append(s.Namespaces, n.state())
 	}
 	slices.SortFunc(s.Namespaces, func(a, b NamespaceState) int {
-		text := map[bool]int{true: 1}
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), text[a.Texts]-text[b.Texts])
+		byName := strings.Compare(a.Namespace, b.Namespace)
+		switch {
+		case byName != 0 || a.Texts == b.Texts:
+			return byName
+		case b.Texts:
+			return -1
+		}
+		return 1
 	})
 	return s
 }

@@ -15,13 +15,13 @@ type State struct {
 	Fence    firn.Tick
 	Used     firn.Tick     // the last tick that ids issued so far may carry
 	Until    time.Time     // when the tick of the fence has ended
-	Left     time.Duration // from the present to the fence: how long the store may be unavailable; 0 after Close
+	Left     time.Duration // from the present to the fence: how long the store may be unavailable; 0 once Close has begun
 	Renewals int64         // fences moved forward
 	Losses   int64         // workers taken by others
 	Overlaps int64         // grants whose ticks another was, or may have been, granted too: see [ErrOverlap]
 	Switches int64         // workers left for another because the clock went back
 	Errors   int64         // exchanges with the store that failed; a loss is not one
-	Last     error         // why the latest look failed, or [ErrLost] if it found a loss; nil after one that succeeded; [firn.ErrClosed] after Close
+	Last     error         // why the latest look failed, or [ErrLost] if it found a loss; nil after one that succeeded; [firn.ErrClosed] once Close has begun
 }
 
 // State returns a snapshot.

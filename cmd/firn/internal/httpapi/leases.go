@@ -11,9 +11,6 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// leaseHeader has the lease. It is a secret, so it is in no address.
-const leaseHeader = "Firn-Lease"
-
 var onceParameter = Parameter{Name: "once", Help: "up to 64 letters and digits, other ones in each request. The answer repeats them, so a client can tell an answer that a cache has kept for another", Form: text}
 
 // The requests of leases. A program follows docs/leases.md: this description does not suffice.
@@ -31,7 +28,7 @@ var (
 		Name: "renewLease", Path: "/v1/leases/{pool}/renew", Methods: http.MethodPost,
 		Says:   "Checks that a worker is still leased, and moves the end of the lease forward when it is time.",
 		Query:  []Parameter{{Name: "end", Help: "the latest end that the program knows; required", Form: text}, onceParameter},
-		Header: []Parameter{{Name: leaseHeader, Help: "the lease; required", Form: text}},
+		Header: []Parameter{{Name: issuing.LeaseHeader, Help: "the lease; required", Form: text}},
 		Answer: inJSON("LeaseRenewed", of[issuing.LeaseRenewed]),
 		Codes: leaseCodes(map[int][]string{
 			http.StatusBadRequest: {"bad_lease"}, http.StatusGone: {"lease_lost"}, http.StatusTooManyRequests: {"too_many_leases"},
@@ -73,7 +70,7 @@ func (a *API) renewLease(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		end = 0 // is refused
 	}
-	answer, err := a.front.RenewLease(r.Context(), caller, r.PathValue("pool"), r.Header.Get(leaseHeader), end)
+	answer, err := a.front.RenewLease(r.Context(), caller, r.PathValue("pool"), r.Header.Get(issuing.LeaseHeader), end)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,9 @@ const (
 	firstLease = 10 * time.Second
 	// claimLimit bounds a claim, which may have to wait for holders that the store may have forgotten.
 	claimLimit = 30 * time.Second
+	// LeaseHeader has the lease in a request over HTTP. It is a secret, so it is in no address.
+	LeaseHeader = "Firn-Lease"
+
 	// fullRetry is when to ask again for a worker of a pool that has none.
 	fullRetry = 5 * time.Second
 )
@@ -183,7 +186,7 @@ func (f *Front) renew(ctx context.Context, from lender, handle string, end int64
 	held := loan != nil
 	if !held {
 		if loan, err = lease.NewLoan(from.config, handle); errors.Is(err, firn.ErrSyntax) {
-			return answer, failure.BadRequest("bad_lease", "there is no lease in the request: send it as it was granted, over HTTP in the header Firn-Lease")
+			return answer, failure.BadRequest("bad_lease", "there is no lease in the request: send it as it was granted, over HTTP in the header %s", LeaseHeader)
 		} else if err != nil {
 			return answer, err
 		}
