@@ -7,7 +7,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A newcomer takes a worker never used, at random, or one of the eight idle longest.
+// A newcomer takes a worker never used, at random, or one of the eight idle longest. Of an embedded store it takes an
+// idle one before one never used: each command that makes one id would make the pool larger for all.
 func TestWhichSlotIsChosen(t *testing.T) {
 	eight := layout("20/1/3/8")
 	slots := func(datacenter int64, fences ...firn.Tick) (all []Slot) {
@@ -28,25 +29,29 @@ func TestWhichSlotIsChosen(t *testing.T) {
 		random uint64
 		want   int64 // -1: no slot
 		fence  firn.Tick
+
+		embedded bool
 	}{
-		"the first of all":                          {eight, nil, 0, 0, 0, -1},
-		"any of all":                                {eight, nil, 0, 7, 7, -1},
-		"the first unused":                          {eight, gap, 1, 0, 3, -1},
-		"the next unused":                           {eight, gap, 1, 1, 5, -1},
-		"the last unused":                           {eight, gap, 1, 2, 6, -1},
-		"another datacenter's count for it":         {eight, gap, 0, 0, 0, -1},
-		"behind another datacenter's":               {eight, append(slots(0, 1, 1), gap...), 1, 0, 3, -1},
-		"the idle longest":                          {sixteen, ten, 0, 0, 1, 10},
-		"the eighth":                                {sixteen, ten, 0, 7, 2, 80},
-		"the ninth is not":                          {sixteen, ten, 0, 8, 1, 10},
-		"idle a tick ago":                           {eight, slots(0, 100, 100, 99, 100, 100, 100, 100, 100), 0, 5, 2, 99},
-		"only slots that are not held":              {eight, slots(0, 100, 100, 100, 100, 100, 100, 100, 100), 0, 5, -1, 0},
-		"one unused of many":                        {wide, slots(0, many[1:]...), 0, 0, 4095, -1},
-		"an idle one of more":                       {wide, slots(0, many...), 0, 0, 0, 0},
-		"an unused one of more, if no slot is idle": {layout("20/0/13/8"), held(slots(0, many...)), 0, 0, 4096, -1},
+		"the first of all":                  {eight, nil, 0, 0, 0, -1, false},
+		"any of all":                        {eight, nil, 0, 7, 7, -1, false},
+		"the first unused":                  {eight, gap, 1, 0, 3, -1, false},
+		"the next unused":                   {eight, gap, 1, 1, 5, -1, false},
+		"the last unused":                   {eight, gap, 1, 2, 6, -1, false},
+		"another datacenter's count for it": {eight, gap, 0, 0, 0, -1, false},
+		"behind another datacenter's":       {eight, append(slots(0, 1, 1), gap...), 1, 0, 3, -1, false},
+		"the idle longest":                  {sixteen, ten, 0, 0, 1, 10, false},
+		"the eighth":                        {sixteen, ten, 0, 7, 2, 80, false},
+		"the ninth is not":                  {sixteen, ten, 0, 8, 1, 10, false},
+		"idle two ticks ago":                {eight, slots(0, 100, 100, 98, 100, 100, 100, 100, 100), 0, 5, 2, 98, false},
+		"idle, of an embedded store":        {eight, gap, 1, 2, 2, 10, true},
+		"unused, of an embedded store whose slots are held": {eight, held(slots(1, 10, 10)), 1, 0, 2, -1, true},
+		"only slots that are not held":                      {eight, slots(0, 100, 100, 100, 100, 100, 100, 100, 100), 0, 5, -1, 0, false},
+		"one unused of many":                                {wide, slots(0, many[1:]...), 0, 0, 4095, -1, false},
+		"an idle one of more":                               {wide, slots(0, many...), 0, 0, 0, 0, false},
+		"an unused one of more, if no slot is idle":         {layout("20/0/13/8"), held(slots(0, many...)), 0, 0, 4096, -1, false},
 	} {
 		p := Pool{Layout: c.layout, Slots: c.slots}
-		got, ok := (&rules{layout: p.Layout, trusting: true}).choose(p, c.dc, Ask{Now: 100}, func() uint64 { return c.random })
+		got, ok := (&rules{layout: p.Layout, trusting: c.embedded}).choose(p, c.dc, Ask{Now: 100}, func() uint64 { return c.random })
 		if ok != (c.want >= 0) || ok && (got.Worker != c.want || got.Fence != c.fence || got.Datacenter != c.dc || (got.revision == 0) != (c.fence == -1)) {
 			t.Errorf("%s: %+v, %t", name, got, ok)
 		}

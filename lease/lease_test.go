@@ -150,9 +150,12 @@ func TestNeverUsedWorkersAreChosenAtRandom(t *testing.T) {
 func TestTheSlotIdleLongestIsTakenFirst(t *testing.T) {
 	w := newWorld(t)
 	tiny := func(c *Config) { c.Generator.Layout = layout("41/0/5/12") }
+	var all []*Lease
+	for range 32 {
+		all = append(all, w.start(tiny))
+	}
 	order := map[int64]int{}
-	for i := range 32 {
-		l := w.start(tiny)
+	for i, l := range all {
 		order[l.State().Worker] = i
 		w.mustTake(l, 1)
 		if err := l.Close(context.Background()); err != nil {

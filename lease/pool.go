@@ -133,7 +133,8 @@ const fewOldest = 8
 
 // reuseAbove is the number of slots from which idle slots are preferred to workers never used. Otherwise
 // each short-lived process would add one, and newcomers would read more and more slots. Of a part, it is
-// the part's share of this number.
+// the part's share of this number. Of an embedded store it is 0: it reads and writes a pool as a whole, for
+// each command that makes one id.
 const reuseAbove = 4096
 
 // choose picks the slot to claim. Ok is false when every worker is held at the time of the ask.
@@ -150,7 +151,8 @@ func (r *rules) choose(p Pool, datacenter int64, ask Ask, random func() uint64) 
 	}
 	first, n := p.part.workers(p.Layout)
 	unused := n - int64(len(used))
-	if unused > 0 && (int64(len(used)) < reuseAbove*n/(p.Layout.MaxWorker()+1) || len(idle) == 0) {
+	small := !r.trusting && int64(len(used)) < reuseAbove*n/(p.Layout.MaxWorker()+1)
+	if unused > 0 && (small || len(idle) == 0) {
 		return p.slot(datacenter, nthUnused(used, first+int64(random()%uint64(unused)))), true
 	}
 	if len(idle) == 0 {
