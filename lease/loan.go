@@ -51,7 +51,7 @@ func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Gra
 		return nil, firn.Grant{}, err
 	}
 	ask := l.ask()
-	ask.Window = min(firn.Tick(first/l.Layout().Unit())+1, l.window)
+	ask.Window = min(firn.Tick(first/l.Layout().Unit()), l.window) // after the tick that begins next
 	grant, err := l.slots.Acquire(ctx, ask)
 	l.worker = grant.Worker
 	return l, grant, err
@@ -224,9 +224,7 @@ func (l *Loan) takeOver(ctx context.Context, known firn.Tick, ask *Ask) (firn.Ti
 
 // pool reads the record of the pool. One that has vanished is not open.
 func (l *Loan) pool(ctx context.Context) (Pool, error) {
-	reg := l.slots.register(poolKey(l.slots.cfg.Pool))
-	reg.Patience = patience(l.slots.cfg.Look)
-	entry, err := reg.Read(ctx)
+	entry, err := l.slots.register(poolKey(l.slots.cfg.Pool)).Read(ctx)
 	if err != nil || entry.Revision == 0 {
 		return Pool{}, err
 	}

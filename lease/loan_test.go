@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -399,6 +400,51 @@ func TestWorkersOfSomePoolsAreNotLent(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A first grant lasts as long as was asked for, also from the middle of a tick, and hardly longer.
+func TestAFirstGrantLastsForWholeTicks(t *testing.T) {
+	seconds := func(c *Config) { c.Generator.Layout = layout("32/0/1/30,unit=1s") }
+	for _, first := range []time.Duration{0, time.Second, 1500 * time.Millisecond, 10 * time.Second} {
+		for _, in := range []time.Duration{0, 100 * time.Millisecond, 900 * time.Millisecond} {
+			w := newWorld(t)
+			w.time.Pass(in)
+			l, grant, err := Lend(background, w.config(w.shared, seconds), first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lasts := l.Layout().Time(grant.Through + 1).Sub(w.time.Wall()); lasts < first || lasts > first+2*time.Second {
+				t.Errorf("asked for %v, %v into a tick: it lasts %v", first, in, lasts)
+			}
+		}
+	}
+}
+
+func TestALoanThatCannotBeMadeIsNil(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(1)
+	p := s[0].lend(t)
+	if l := must(NewLoan(s[0].cfg, p.handle)); l.Held() != -1 {
+		t.Errorf("the fence of a loan that this process does not hold is %d, want -1", l.Held())
+	}
+	cfg := s[0].cfg
+	cfg.Generator.Retired = func(int64, int64, firn.Tick) {}
+	made, err := NewLoan(cfg, p.handle)
+	lent, _, lendErr := Lend(background, cfg, time.Second)
+	if made != nil || lent != nil || err == nil || lendErr == nil {
+		t.Errorf("with settings that are refused: %v, %v and %v, %v", made, err, lent, lendErr)
+	}
+}
+
+// The record of a pool that nothing confirmed yet names no life.
+func TestALoanIsNotTakenOverFromAPoolWithoutALife(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	pool := must(Inspect(background, w.mem, "default"))
+	pool.Life = nil
+	w.put(poolKey("default"), must(register.Encode(pool)))
+	s[1].stops(t, p, "the store may have forgotten others")
 }
 
 // What a process does about a loan whose program knows the fence 200.
