@@ -110,9 +110,9 @@ func (b *Bucket) Most(n int) int {
 	return b.within(b.rate.Per+b.debt, n)
 }
 
-// Left returns how many of n ids a request may take now. A nil bucket has no limit.
+// Left returns how many of n ids a request may take now.
 func (b *Bucket) Left(n int) int {
-	if b == nil || b.debt == longestDebt {
+	if b.debt == longestDebt {
 		return n
 	}
 	paid := time.Duration(b.paid.Load())

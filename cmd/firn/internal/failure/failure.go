@@ -47,15 +47,12 @@ func BadRequest(code, format string, args ...any) *Failure {
 	return New(http.StatusBadRequest, code, format, args...)
 }
 
-// maxFields bounds the fields of a head: each is a multiple of its bytes in memory.
-const maxFields = 100
+// MaxFields bounds the header fields of a request: each is a multiple of its bytes in memory.
+const MaxFields = 100
 
-// OfFields returns the failure of a request with n header fields; nil if it may have so many.
+// OfFields returns the failure of a request with n header fields, more than [MaxFields].
 func OfFields(n int) *Failure {
-	if n <= maxFields {
-		return nil
-	}
-	return New(http.StatusRequestHeaderFieldsTooLarge, "bad_request", "the request has %d header fields, at most %d are allowed", n, maxFields)
+	return New(http.StatusRequestHeaderFieldsTooLarge, "bad_request", "the request has %d header fields, at most %d are allowed", n, MaxFields)
 }
 
 // Mismatch is the code of requests that fail because the store has something else under a name than the configuration says.

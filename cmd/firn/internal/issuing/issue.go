@@ -40,12 +40,17 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 		return nil, f.failed(ns.name, 1, err)
 	}
 	err = f.issue(caller, ns, 1, ask.Count, func(ns *Namespace) (int, error) {
+		var err error
 		if ask.Count > smallAnswer {
-			if err := f.service.room.hold(ctx, caller.Client(), ns, ask.Count, b); err != nil {
-				return 0, failure.OfDeadline(ctx, err)
-			}
+			err = f.service.room.hold(ctx, caller.Client(), ns, ask.Count, b)
 		}
-		return ask.Count, failure.OfDeadline(ctx, ns.take(ctx, ask.Count, b))
+		if err == nil {
+			err = ns.take(ctx, ask.Count, b)
+		}
+		if err != nil {
+			return 0, failure.OfDeadline(ctx, err)
+		}
+		return ask.Count, nil
 	})
 	if err != nil {
 		b.Release()
@@ -63,7 +68,10 @@ func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, namespace 
 	if err != nil {
 		return err
 	}
-	allowed := max(1, ns.bucket.Left(n)) // one at least, for the error
+	allowed := n
+	if ns.bucket != nil {
+		allowed = max(1, ns.bucket.Left(n)) // one at least, for the error
+	}
 	err = f.issue(caller, ns, allowed, allowed, func(ns *Namespace) (int, error) { return allowed, ns.take(ctx, allowed, b) })
 	if err != nil {
 		b.IDs = b.IDs[:0]

@@ -255,7 +255,6 @@ func (c *conn) consume() (read, commands int) {
 	if c.generation != c.server.cfg.Service.Generation() {
 		c.identify() // the client's token may have been revoked
 	}
-	longest := min(maxRun, c.server.front.Limits().MaxBatch())
 	c.flushed = time.Now()
 	for read < c.filled && !c.closing {
 		limits := callerLimits
@@ -281,10 +280,7 @@ func (c *conn) consume() (read, commands int) {
 			c.one(args)
 			commands++
 		} else {
-			run := 1 // a repeat of the same command needs no parser
-			for same := buf[:n]; run < longest && len(buf) >= 2*n && string(buf[n:2*n]) == string(same); run++ {
-				buf = buf[n:]
-			}
+			run := c.repeats(buf, n)
 			c.increment(args[1], run)
 			read += (run - 1) * n
 			commands += run
@@ -294,6 +290,19 @@ func (c *conn) consume() (read, commands int) {
 		}
 	}
 	return read, commands
+}
+
+// repeats returns how often in a row the buffer has the command of its first n bytes, at most as often as one call issues
+// ids. A repeat needs no parser.
+func (c *conn) repeats(buf []byte, n int) int {
+	if len(buf) < 2*n {
+		return 1
+	}
+	run, longest := 1, min(maxRun, c.server.front.Limits().MaxBatch())
+	for same := buf[:n]; run < longest && len(buf) >= 2*n && string(buf[n:2*n]) == string(same); run++ {
+		buf = buf[n:]
+	}
+	return run
 }
 
 // between is called after each command of a pipeline or a transaction. It reports whether to go on.

@@ -98,8 +98,8 @@ func (c *call) value(name string) string {
 // admit takes a place among the requests in flight, until unref, or until conn drops the call.
 func (c *call) admit(fields int) error {
 	client := c.conn.client
-	if why := failure.OfFields(fields); why != nil {
-		return why
+	if fields > failure.MaxFields {
+		return failure.OfFields(fields)
 	}
 	if c.conn.spare() && c.under != share.Probes {
 		return client.Refusal(share.HTTP2Connections)

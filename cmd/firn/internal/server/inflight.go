@@ -38,10 +38,10 @@ func limitInFlight(front *issuing.Front, shares *share.Shares, next http.Handler
 				return
 			}
 		}
-		if why := failure.OfFields(fields(r.Header)); why != nil {
+		if n := fields(r.Header); n > failure.MaxFields {
 			w.Header().Set("Connection", "close")
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // do not wait for a body
-			refuse(w, r, client, front.Refuse(why))
+			refuse(w, r, client, front.Refuse(failure.OfFields(n)))
 			return
 		}
 		if !client.Take(under, 1) {
