@@ -68,20 +68,26 @@ func run() error {
 	fmt.Printf("| # | wrong change | regime | histories needed | found as |\n| --: | --- | --- | --: | --- |\n")
 	// It plays as many at a time as there are processors, and reports them in order.
 	turn := make(chan struct{}, runtime.NumCPU())
-	var outcomes []chan outcome
+	outcomes := make([]chan outcome, len(mutants))
 	for i, m := range mutants {
-		outcomes = append(outcomes, make(chan outcome, 1))
-		if chosen[i+1] && (!*quick || !m.slow) {
+		outcomes[i] = make(chan outcome, 1)
+		chosen[i+1] = chosen[i+1] && !(*quick && m.slow)
+	}
+	go func() {
+		for i, m := range mutants {
+			if !chosen[i+1] {
+				continue
+			}
+			turn <- struct{}{}
 			go func() {
-				turn <- struct{}{}
 				outcomes[i] <- m.play(filepath.Join(dir, strconv.Itoa(i+1)))
 				<-turn
 			}()
 		}
-	}
+	}()
 	var wrong []string
 	for i, m := range mutants {
-		if !chosen[i+1] || *quick && m.slow {
+		if !chosen[i+1] {
 			continue
 		}
 		found := <-outcomes[i]
