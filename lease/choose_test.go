@@ -1,14 +1,15 @@
 package lease
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn"
 )
 
-// A newcomer takes a worker never used, at random, or one of the eight idle longest. Of an embedded store it takes an
-// idle one before one never used: each command that makes one id would make the pool larger for all.
+// A newcomer takes a worker never used, at random, or one of the eight idle longest. Of an embedded store it first takes
+// any that was released: each command that makes one id would make the pool larger for all.
 func TestWhichSlotIsChosen(t *testing.T) {
 	eight := layout("20/1/3/8")
 	slots := func(datacenter int64, fences ...firn.Tick) (all []Slot) {
@@ -32,18 +33,20 @@ func TestWhichSlotIsChosen(t *testing.T) {
 
 		embedded bool
 	}{
-		"the first of all":                  {eight, nil, 0, 0, 0, -1, false},
-		"any of all":                        {eight, nil, 0, 7, 7, -1, false},
-		"the first unused":                  {eight, gap, 1, 0, 3, -1, false},
-		"the next unused":                   {eight, gap, 1, 1, 5, -1, false},
-		"the last unused":                   {eight, gap, 1, 2, 6, -1, false},
-		"another datacenter's count for it": {eight, gap, 0, 0, 0, -1, false},
-		"behind another datacenter's":       {eight, append(slots(0, 1, 1), gap...), 1, 0, 3, -1, false},
-		"the idle longest":                  {sixteen, ten, 0, 0, 1, 10, false},
-		"the eighth":                        {sixteen, ten, 0, 7, 2, 80, false},
-		"the ninth is not":                  {sixteen, ten, 0, 8, 1, 10, false},
-		"idle two ticks ago":                {eight, slots(0, 100, 100, 98, 100, 100, 100, 100, 100), 0, 5, 2, 98, false},
-		"idle, of an embedded store":        {eight, gap, 1, 2, 2, 10, true},
+		"the first of all":                                  {eight, nil, 0, 0, 0, -1, false},
+		"any of all":                                        {eight, nil, 0, 7, 7, -1, false},
+		"the first unused":                                  {eight, gap, 1, 0, 3, -1, false},
+		"the next unused":                                   {eight, gap, 1, 1, 5, -1, false},
+		"the last unused":                                   {eight, gap, 1, 2, 6, -1, false},
+		"another datacenter's count for it":                 {eight, gap, 0, 0, 0, -1, false},
+		"behind another datacenter's":                       {eight, append(slots(0, 1, 1), gap...), 1, 0, 3, -1, false},
+		"the idle longest":                                  {sixteen, ten, 0, 0, 1, 10, false},
+		"the eighth":                                        {sixteen, ten, 0, 7, 2, 80, false},
+		"the ninth is not":                                  {sixteen, ten, 0, 8, 1, 10, false},
+		"idle two ticks ago":                                {eight, slots(0, 100, 100, 98, 100, 100, 100, 100, 100), 0, 5, 2, 98, false},
+		"released, of an embedded store":                    {eight, freed(gap), 1, 2, 2, 10, true},
+		"not released, of an embedded store":                {eight, gap, 1, 0, 3, -1, true},
+		"taken, of an embedded store":                       {eight, taken(gap), 1, 0, 3, -1, true},
 		"unused, of an embedded store whose slots are held": {eight, held(slots(1, 10, 10)), 1, 0, 2, -1, true},
 		"only slots that are not held":                      {eight, slots(0, 100, 100, 100, 100, 100, 100, 100, 100), 0, 5, -1, 0, false},
 		"one unused of many":                                {wide, slots(0, many[1:]...), 0, 0, 4095, -1, false},
@@ -56,6 +59,22 @@ func TestWhichSlotIsChosen(t *testing.T) {
 			t.Errorf("%s: %+v, %t", name, got, ok)
 		}
 	}
+}
+
+func freed(slots []Slot) []Slot {
+	slots = slices.Clone(slots)
+	for i := range slots {
+		slots[i].Free = true
+	}
+	return slots
+}
+
+func taken(slots []Slot) []Slot {
+	slots = freed(slots)
+	for i := range slots {
+		slots[i].Taken = true
+	}
+	return slots
 }
 
 func held(slots []Slot) []Slot {

@@ -149,7 +149,7 @@ func TestNeverUsedWorkersAreChosenAtRandom(t *testing.T) {
 
 func TestTheSlotIdleLongestIsTakenFirst(t *testing.T) {
 	w := newWorld(t)
-	tiny := func(c *Config) { c.Generator.Layout = layout("41/0/5/12") }
+	tiny := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/5/12") }
 	var all []*Lease
 	for range 32 {
 		all = append(all, w.start(tiny))

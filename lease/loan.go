@@ -39,8 +39,9 @@ type Loan struct {
 	refused error // see CheckLoans: then this process moves no fence
 }
 
-// Lend claims a worker for first, rounded up to whole ticks, and not for longer: if its answer is lost, the worker is
-// soon free again. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
+// Lend claims a worker for first, rounded up to whole ticks, and the tolerance of clocks, by which the clock that
+// [Loan.Now] shows may be ahead of this machine's. It claims it for no longer: if its answer is lost, the worker is soon
+// free again. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
 // [Slots.Acquire].
 func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Grant, error) {
 	if err := CheckLoans(cfg); err != nil {
@@ -51,7 +52,8 @@ func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Gra
 		return nil, firn.Grant{}, err
 	}
 	ask := l.ask()
-	ask.Window = min(firn.Tick(first/l.Layout().Unit()), l.window) // after the tick that begins next
+	lasts := first + l.slots.rules.tolerance
+	ask.Window = min(firn.Tick(lasts/l.Layout().Unit()), l.window) // after the tick that begins next
 	grant, err := l.slots.Acquire(ctx, ask)
 	l.worker = grant.Worker
 	return l, grant, err
@@ -242,7 +244,7 @@ func (l *Loan) holding() (holding, bool) {
 // ask returns what a member of the pool that starts now would ask for: the program keeps to the same lead.
 func (l *Loan) ask() Ask {
 	g := l.slots.cfg.Generator
-	wall := g.Time.Wall()
+	wall := g.Time.Wall() // read once: the process may be paused between two readings
 	reach := tickOf(g.Layout, wall.Add(fencedLead(g)))
 	return Ask{Now: tickOf(g.Layout, wall), From: min(reach, math.MaxInt64-1) + 1, Window: l.window}
 }

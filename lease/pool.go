@@ -133,13 +133,14 @@ const fewOldest = 8
 
 // reuseAbove is the number of slots from which idle slots are preferred to workers never used. Otherwise
 // each short-lived process would add one, and newcomers would read more and more slots. Of a part, it is
-// the part's share of this number. Of an embedded store it is 0: it reads and writes a pool as a whole, for
-// each command that makes one id.
+// the part's share of this number.
 const reuseAbove = 4096
 
-// choose picks the slot to claim. Ok is false when every worker is held at the time of the ask.
+// choose picks the slot to claim. Ok is false when every worker is held at the time of the ask. An embedded store
+// reads and writes a pool as a whole, for each command that makes one id, so there the first choice is a worker that
+// its holder released. Others that are idle may only look so to a clock that is ahead.
 func (r *rules) choose(p Pool, datacenter int64, ask Ask, random func() uint64) (chosen Slot, ok bool) {
-	var used, idle []Slot
+	var used, idle, released []Slot
 	for _, s := range p.Slots {
 		if s.Datacenter != datacenter {
 			continue
@@ -147,12 +148,17 @@ func (r *rules) choose(p Pool, datacenter int64, ask Ask, random func() uint64) 
 		used = append(used, s)
 		if r.idle(s, ask.Now) && (p.part.whole() || r.rested(s, ask)) {
 			idle = append(idle, s)
+			if s.Free && !s.Taken {
+				released = append(released, s)
+			}
 		}
+	}
+	if r.trusting && len(released) > 0 {
+		return released[random()%uint64(len(released))], true
 	}
 	first, n := p.part.workers(p.Layout)
 	unused := n - int64(len(used))
-	small := !r.trusting && int64(len(used)) < reuseAbove*n/(p.Layout.MaxWorker()+1)
-	if unused > 0 && (small || len(idle) == 0) {
+	if unused > 0 && (int64(len(used)) < reuseAbove*n/(p.Layout.MaxWorker()+1) || len(idle) == 0) {
 		return p.slot(datacenter, nthUnused(used, first+int64(random()%uint64(unused)))), true
 	}
 	if len(idle) == 0 {

@@ -80,10 +80,13 @@ func (o *oracle) waited(l *life, what string, from start, most time.Duration) {
 	took := time.Duration(o.w.now - max(from.at, l.m.calm))
 	// Other callers of the process may have been faster: their ids were not available.
 	most += time.Duration(l.m.made-from.made) * o.w.plan.layout.Unit()
-	// A clock that was ahead may have led to a grant that begins ahead, within the tolerance.
+	// A clock that was ahead may have led to a grant that begins ahead, within the tolerance if the store has a clock.
 	if ahead := time.Duration(l.m.most - l.m.offset()); ahead > 0 {
 		p := &o.w.plan
-		most += min(ahead, 2*p.tolerance+2*p.serverSkew) + p.layout.Unit()
+		if p.clock {
+			ahead = min(ahead, 2*p.tolerance+2*p.serverSkew)
+		}
+		most += ahead + p.layout.Unit()
 	}
 	if p := &o.w.plan; p.source != "" { // it compares no clocks, and the worker had other holders before
 		most += 2 * p.skew

@@ -17,6 +17,7 @@ type register struct {
 	w         *world
 	main      *side
 	old       *side // in a fork, the primary that was cut off; otherwise nil
+	leaks     bool  // in a fork, requests reach the other side too
 	expires   map[string]int64
 	revisions int64 // never reused, whatever happens to the entries
 	lives     int
@@ -53,13 +54,13 @@ func (s *register) begin(of *side) {
 	}
 }
 
-// reached returns the server that a request of a machine reaches: that of its side, and one time in
+// reached returns the server that a request of a machine reaches: that of its side; in a fork that leaks, one time in
 // sixteen the other, because connections come and go.
 func (s *register) reached(m *machine) *side {
 	if s.old == nil {
 		return s.main
 	}
-	if m.cutOff != (s.w.latencies.Uint64()&15 == 0) {
+	if m.cutOff != (s.leaks && s.w.latencies.Uint64()&15 == 0) {
 		return s.old
 	}
 	return s.main
@@ -143,6 +144,7 @@ func (s *register) fork(d int64, r *rand.Rand) {
 		m.cutOff = r.IntN(2) == 0
 	}
 	both := s.old
+	s.leaks = r.IntN(2) == 0
 	w.trace.say(nil, "both sides answer, for %v", time.Duration(d))
 	w.after(d/2, func() { // some processes change sides
 		for _, m := range w.machines {

@@ -71,7 +71,9 @@ func run() error {
 	outcomes := make([]chan outcome, len(mutants))
 	for i, m := range mutants {
 		outcomes[i] = make(chan outcome, 1)
-		chosen[i+1] = chosen[i+1] && !(*quick && m.slow)
+		if *quick && m.slow {
+			chosen[i+1] = false
+		}
 	}
 	go func() {
 		for i, m := range mutants {
