@@ -526,3 +526,38 @@ func TestAllCallsOfSlotsAreUrgent(t *testing.T) {
 	must(0, s.Look(ctx, grant))
 	must(0, s.Release(ctx, grant, grant.After))
 }
+
+// An unconfirming store applies each write and says that it is not confirmed, like a primary without its replicas.
+type unconfirming struct {
+	store.Store
+	on *bool
+}
+
+func (u unconfirming) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	e, err := u.Store.CompareAndSwap(ctx, key, old, value)
+	if err == nil && *u.on {
+		err = errors.Join(store.ErrUnavailable, errors.New("the write was applied and is not confirmed"))
+	}
+	return e, err
+}
+
+func TestARenewalThatIsNotConfirmedMovesNoFence(t *testing.T) {
+	w := newWorld(t)
+	on := false
+	s, ask := w.slots(t, func(c *Config) { c.Store = unconfirming{remote{c.Store, w.time.Wall, nil}, &on} })
+	granted := must(s.Acquire(background, ask()))
+	on = true
+	w.time.Pass(time.Second)
+	for range 3 {
+		if renewed, err := s.Renew(background, granted, ask()); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("a renewal up to %d, %v", renewed.Through, err)
+		}
+		if held := must(s.holding(granted)); held.fence != granted.Through {
+			t.Fatalf("the fence moved from %d to %d", granted.Through, held.fence)
+		}
+	}
+	on = false
+	if renewed := must(s.Renew(background, granted, ask())); renewed.Through <= granted.Through {
+		t.Errorf("a confirmed renewal moved the fence from %d to %d", granted.Through, renewed.Through)
+	}
+}
