@@ -52,8 +52,7 @@ func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Gra
 		return nil, firn.Grant{}, err
 	}
 	ask := l.ask()
-	lasts := first + l.slots.rules.tolerance
-	ask.Window = min(firn.Tick(lasts/l.Layout().Unit()), l.window) // after the tick that begins next
+	ask.Window = min(firn.Tick((first+l.slots.rules.tolerance)/l.Layout().Unit()), l.window) // after the tick that begins next
 	grant, err := l.slots.Acquire(ctx, ask)
 	l.worker = grant.Worker
 	return l, grant, err

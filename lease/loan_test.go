@@ -445,20 +445,19 @@ func TestALoanThatCannotBeMadeIsNil(t *testing.T) {
 func TestAnAskReadsTheClockOnce(t *testing.T) {
 	w := newWorld(t)
 	loan := must(NewLoan(w.config(w.shared), w.lenders(1)[0].lend(t).handle))
-	readings := time.Duration(0)
-	loan.slots.cfg.Generator.Time = pausing{w.time, func() time.Duration { readings += time.Second; return readings }}
+	loan.slots.cfg.Generator.Time = pausing{w.time}
 	if ask := loan.ask(); ask.From <= ask.Now {
 		t.Errorf("now is %d, and the ask is from %d", ask.Now, ask.From)
 	}
 }
 
-// A pausing clock goes on at each reading.
-type pausing struct {
-	firn.TimeSource
-	on func() time.Duration
-}
+// The process of a pausing clock is paused after each reading.
+type pausing struct{ *machine }
 
-func (p pausing) Wall() time.Time { return p.TimeSource.Wall().Add(p.on()) }
+func (p pausing) Wall() time.Time {
+	defer p.Pass(time.Second)
+	return p.machine.Wall()
+}
 
 // The record of a pool that nothing confirmed yet names no life.
 func TestALoanIsNotTakenOverFromAPoolWithoutALife(t *testing.T) {

@@ -110,9 +110,9 @@ func (b *Bucket) Most(n int) int {
 	return b.within(b.rate.Per+b.debt, n)
 }
 
-// Left returns how many of n ids a request may take now.
+// Left returns how many of n ids a request may take now. A nil bucket has no limit.
 func (b *Bucket) Left(n int) int {
-	if b.debt == longestDebt {
+	if b == nil || b.debt == longestDebt {
 		return n
 	}
 	paid := time.Duration(b.paid.Load())

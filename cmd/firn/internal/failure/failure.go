@@ -50,8 +50,8 @@ func BadRequest(code, format string, args ...any) *Failure {
 // MaxFields bounds the header fields of a request: each is a multiple of its bytes in memory.
 const MaxFields = 100
 
-// OfFields returns the failure of a request with n header fields, more than [MaxFields].
-func OfFields(n int) *Failure {
+// TooManyFields returns the failure of a request with n header fields, above [MaxFields].
+func TooManyFields(n int) *Failure {
 	return New(http.StatusRequestHeaderFieldsTooLarge, "bad_request", "the request has %d header fields, at most %d are allowed", n, MaxFields)
 }
 

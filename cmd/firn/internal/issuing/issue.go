@@ -69,7 +69,7 @@ func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, namespace 
 		return err
 	}
 	allowed := n
-	if ns.bucket != nil {
+	if n > 1 {
 		allowed = max(1, ns.bucket.Left(n)) // one at least, for the error
 	}
 	err = f.issue(caller, ns, allowed, allowed, func(ns *Namespace) (int, error) { return allowed, ns.take(ctx, allowed, b) })

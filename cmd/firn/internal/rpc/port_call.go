@@ -99,7 +99,7 @@ func (c *call) value(name string) string {
 func (c *call) admit(fields int) error {
 	client := c.conn.client
 	if fields > failure.MaxFields {
-		return failure.OfFields(fields)
+		return failure.TooManyFields(fields)
 	}
 	if c.conn.spare() && c.under != share.Probes {
 		return client.Refusal(share.HTTP2Connections)

@@ -41,7 +41,7 @@ func limitInFlight(front *issuing.Front, shares *share.Shares, next http.Handler
 		if n := fields(r.Header); n > failure.MaxFields {
 			w.Header().Set("Connection", "close")
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // do not wait for a body
-			refuse(w, r, client, front.Refuse(failure.OfFields(n)))
+			refuse(w, r, client, front.Refuse(failure.TooManyFields(n)))
 			return
 		}
 		if !client.Take(under, 1) {

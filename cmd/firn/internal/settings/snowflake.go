@@ -42,7 +42,7 @@ type Pooled struct {
 	Start      string   `yaml:"start" flag:"start" default:"carry" allowed:"carry, zero, random" help:"where the sequence begins in a new tick: carry, zero or random"`
 	Window     Duration `yaml:"window" flag:"window" unset:"5m" is:"duration" allowed:"up to 720h" example:"5m" help:"how far ahead the fence is kept. Store outages of up to half of it, less 3s, cause no errors; with strict the minimum is 161s"`
 	Strict     Duration `yaml:"strict" flag:"strict" unset:"no wait" is:"duration" allowed:"up to 1440h, or 0 for no wait" example:"5m10s" help:"how long a claimed worker waits before use, so that ids stay unique even if the store loses data: at least the longest window in the pool plus 41s; the same for all processes of the pool; needs Redis, MySQL or PostgreSQL"`
-	Worker     *int64   `yaml:"worker" flag:"worker" config:"Pinned" unset:"the one idle longest" is:"worker number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"use only this worker, and spares"`
+	Worker     *int64   `yaml:"worker" flag:"worker" config:"Pinned" unset:"any that is free" is:"worker number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"use only this worker, and spares"`
 	Spares     []int64  `yaml:"spares" flag:"spares" unset:"none" is:"list of workers" allowed:"whole numbers from 0 to what the layout has" example:"[507, 1007]" help:"with worker: use these workers while it is held, in this order; the policy switch needs them then"`
 	Datacenter int64    `yaml:"datacenter" flag:"datacenter" default:"0" is:"datacenter number" allowed:"whole numbers from 0 to what the layout has" example:"0" help:"datacenter number, in layouts that have one"`
 }
