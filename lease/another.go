@@ -45,9 +45,9 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 }
 
-// halt stops the generator if another process may have been granted the same ticks. It releases the lost
-// worker, so that its next grant begins above the ticks used here. If that fails, the next turn finds the
-// same loss.
+// halt stops the generator if another process may have been granted the same ticks, or if its slot is no longer
+// looked at: a clock set back would let it continue below a fence that it had passed. It releases the lost worker,
+// so that its next grant begins above the ticks used here. If that fails, the next turn finds the same loss.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	if errors.Is(cause, ErrOverlap) {
 		l.note(func(s *State) {
@@ -57,7 +57,7 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 			}
 		})
 	}
-	if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {
+	if !errors.Is(cause, ErrOverlap) && !errors.Is(cause, errPast) || !l.gen.Halt(lost.Worker) {
 		return
 	}
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience(l.cfg.Look))

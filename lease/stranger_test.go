@@ -218,6 +218,35 @@ func TestAWorkerIsTakenOverOnlyAfterItsFenceByAnyClock(t *testing.T) {
 	w.mustTake(w.start(at(9*time.Second)), 10)
 }
 
+// A clock is far ahead just while a renewal is written, so that the fence seems to have passed. The process looks at its
+// slot no more, so it must not continue below that fence when the clock is right again: a store that loses the slot then
+// would grant it again.
+func TestAFenceThatSeemedToHavePassedIsNotUsed(t *testing.T) {
+	w := newWorld(t)
+	clock := &setBackClock{machine: w.time}
+	full := func(c *Config) { c.Generator.Layout, c.Window = layout("41/0/0/12"), 40*time.Second }
+	holder := w.start(full, func(c *Config) { c.Generator.Time = clock })
+	w.time.Pass(30 * time.Second)
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch c.Op {
+		case storetest.OpCompareAndSwap:
+			clock.offset = time.Hour
+		case storetest.OpList: // it cannot take another worker
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	holder.turn(context.Background())
+	w.store.Script, clock.offset = nil, 0
+	p := must(Inspect(context.Background(), w.mem, "default"))
+	w.mem.Delete(slotKey("default", p.Layout, 0, 0))
+	newcomer := w.start(full)
+	w.mustTake(newcomer, 10)
+	if err := w.take(holder, 10); !errors.Is(err, firn.ErrFence) {
+		t.Errorf("the holder continues: %v", err)
+	}
+}
+
 // takenOverAndSetBack has the only worker taken over after its holder's fence, and sets the store
 // back to before that.
 func (w *world) takenOverAndSetBack() (holder, other *Lease) {
