@@ -126,10 +126,26 @@ func TestALoanIsShortUntilItIsRenewed(t *testing.T) {
 		}
 	}
 	loan := s[0].loans[p.handle]
+	for left, due := range map[firn.Tick]bool{30_000: true, 30_001: false} { // half of the window of a minute
+		if known := loan.Now() + left; loan.Due(known) != due {
+			t.Errorf("a renewal is due %d ms before the fence: %t", left, !due)
+		}
+	}
 	w.time.Step(time.Hour) // no answer shows a clock that was not compared
 	if got := loan.Now(); got != now {
 		t.Errorf("the clock shows %d after a step, want %d", got, now)
 	}
+}
+
+func TestAHandleNamesTheDatacenter(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(1, func(c *Config) { c.Generator.Layout, c.Generator.Datacenter = layout("41/5/5/12"), 21 })
+	p := s[0].lend(t)
+	if !strings.HasSuffix(p.handle, fmt.Sprintf(".21.%d", p.worker)) {
+		t.Errorf("handle %q, of worker %d", p.handle, p.worker)
+	}
+	clear(s[0].loans)
+	s[0].renewed(t, p)
 }
 
 func TestTheStoreDoesNotShowHowToRenewALoan(t *testing.T) {
@@ -346,8 +362,13 @@ func TestALoanEndsWithItsLayout(t *testing.T) {
 	}
 	w.time.Pass(time.Minute)
 	for i := range s {
-		if _, err := s[i].renew(p); !errors.Is(err, firn.ErrTimeExhausted) || errors.Is(err, ErrLost) {
-			t.Errorf("server %d after the end: %v", i, err)
+		_, err := s[i].renew(p)
+		var exhausted *firn.TimeExhaustedError
+		if !errors.As(err, &exhausted) || errors.Is(err, ErrLost) {
+			t.Fatalf("server %d after the end: %v", i, err)
+		}
+		if exhausted.Layout != layout("41/0/1/12") || !exhausted.End.Equal(end) {
+			t.Errorf("server %d after the end, %v: %+v", i, end, exhausted)
 		}
 	}
 }
@@ -357,7 +378,10 @@ func TestATakeoverThatComesAfterItsFenceIsALoss(t *testing.T) {
 	s := w.lenders(2)
 	p := s[0].lend(t)
 	s[1].cfg.Store = &slowWrites{remote: s[1].cfg.Store.(remote), on: w.time, takes: 21 * time.Second}
-	s[1].stops(t, p, "another may have been granted the worker meanwhile")
+	// Another may have been granted the worker meanwhile.
+	if _, err := s[1].renew(p); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), fmt.Sprintf("worker %d of pool %q", p.worker, "default")) {
+		t.Errorf("not the loss of worker %d: %v", p.worker, err)
+	}
 }
 
 func TestALoanIsNotTakenOverInAnotherLifeOfTheStore(t *testing.T) {
@@ -439,12 +463,21 @@ func TestALoanThatCannotBeMadeIsNil(t *testing.T) {
 	if made != nil || lent != nil || err == nil || lendErr == nil {
 		t.Errorf("with settings that are refused: %v, %v and %v, %v", made, err, lent, lendErr)
 	}
+	cfg = s[0].cfg
+	cfg.Store = nil
+	if made, err = NewLoan(cfg, p.handle); made != nil || err == nil || !strings.Contains(err.Error(), "Store") {
+		t.Errorf("without a store: %v, %v", made, err)
+	}
 }
 
 // A pause between two readings of the clock would let a grant begin before the present.
 func TestAnAskReadsTheClockOnce(t *testing.T) {
 	w := newWorld(t)
 	loan := must(NewLoan(w.config(w.shared), w.lenders(1)[0].lend(t).handle))
+	lead := firn.Tick(fencedLead(loan.slots.cfg.Generator) / time.Millisecond)
+	if ask := loan.ask(); ask.From != ask.Now+lead+1 {
+		t.Errorf("now is %d, and the ask is from %d, want %d ticks later", ask.Now, ask.From, lead+1)
+	}
 	loan.slots.cfg.Generator.Time = pausing{w.time}
 	if ask := loan.ask(); ask.From <= ask.Now {
 		t.Errorf("now is %d, and the ask is from %d", ask.Now, ask.From)
@@ -473,7 +506,7 @@ func TestALoanIsNotTakenOverFromAPoolWithoutALife(t *testing.T) {
 // What a process does about a loan whose program knows the fence 200.
 func TestATakeover(t *testing.T) {
 	slot := func(owner string, after, fence firn.Tick) *Slot {
-		return &Slot{Owner: owner, After: after, Fence: fence, revision: 8}
+		return &Slot{Owner: owner, After: after, Fence: fence, Since: time.Unix(7, 0), revision: 8}
 	}
 	given := func(s *Slot) *Slot { s.Free = true; return s }
 	for name, c := range map[string]struct {
@@ -500,7 +533,7 @@ func TestATakeover(t *testing.T) {
 		"not due, closed":            {slot("me", 100, 200), 150, 0, true, "lost"},
 	} {
 		m, err := easy().takeOver(takeover{worker: 3, known: 200, wish: c.wish, open: !c.closed}, c.found, c.now)
-		if got := verdict(m, err); got != c.want || m.write && (m.worker != 3 || m.over != 8) {
+		if got := verdict(m, err); got != c.want || m.write && (m.worker != 3 || m.over != 8 || m.since != time.Unix(7, 0)) {
 			t.Errorf("%s: %s, want %s (%+v)", name, got, c.want, m)
 		}
 	}
@@ -509,7 +542,8 @@ func TestATakeover(t *testing.T) {
 	}
 	most := easy().layout.MaxTick()
 	_, err := easy().takeOver(takeover{known: most - 1, wish: most, open: true}, slot("me", 100, most), most-5)
-	if !errors.Is(err, firn.ErrTimeExhausted) {
+	var exhausted *firn.TimeExhaustedError
+	if !errors.As(err, &exhausted) || exhausted.Layout != easy().layout || !exhausted.End.Equal(easy().layout.End()) {
 		t.Errorf("there are no more ticks: %v", err)
 	}
 }

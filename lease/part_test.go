@@ -131,6 +131,19 @@ func TestAPartHasTheWorkersThatItReads(t *testing.T) {
 	}
 }
 
+// The last tick of a fence can be in use.
+func TestAPartShowsThePoolByThreeFencesThatHaveNotPassed(t *testing.T) {
+	for fences, want := range map[[3]firn.Tick]bool{{100, 100, 100}: true, {200, 100, 99}: false} {
+		p := Pool{Layout: layout("20/0/13/8"), part: part{8000, 2}}
+		for i, fence := range fences {
+			p.Slots = append(p.Slots, Slot{Worker: 8000 + int64(i), Fence: fence, revision: 1})
+		}
+		if got := (&rules{layout: p.Layout}).shows(p, 100); got != want {
+			t.Errorf("fences %v at tick 100: %t", fences, got)
+		}
+	}
+}
+
 // Workers never used are preferred to idle ones in a part as long as in the whole pool.
 func TestAPartReusesWorkersLikeThePool(t *testing.T) {
 	for used, want := range map[int]bool{49: false, 50: true} { // half of a hundred, as 4,096 of 8,192
