@@ -55,7 +55,7 @@ func (r *rules) enter(p Pool, own bool, now firn.Tick, here reading) (next *Pool
 	for _, s := range p.Slots {
 		if r.beyond(s.Fence, now) {
 			return nil, 0, fmt.Errorf("lease: the fence of worker %d lies at %s, further ahead than the strict wait of pool %q covers (%v): a holder has a longer window or a wrong clock; wait until then, or use another pool: %w",
-				s.Worker, r.layout.Time(s.Fence).UTC().Format(time.RFC3339), p.Name, r.strict, ErrPool)
+				s.Worker, r.layout.Time(s.Fence).UTC().Format(time.RFC3339), p.Name, r.strict, errFar)
 		}
 	}
 	unreleased, allPassed := r.unreleased(p, now)

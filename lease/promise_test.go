@@ -364,6 +364,20 @@ func TestAStrictPoolRefusesFencesBeyondItsWait(t *testing.T) {
 	if _, err := w.try(strict); !errors.Is(err, ErrPool) || !strings.Contains(err.Error(), "worker 1023") {
 		t.Errorf("a fence an hour ahead: %v", err)
 	}
+	// A process that was suspended after it had read the clock sees fences far ahead once.
+	lists := 0
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpList {
+			if lists++; lists == 2 {
+				w.mem.Delete(key)
+			}
+		}
+		return storetest.Pass
+	}
+	w.start(strict)
+	if lists != 2 {
+		t.Errorf("it read the pool %d times", lists)
+	}
 }
 
 func TestAHolderHaltedBesideASwitchHasAWorkerAgain(t *testing.T) {

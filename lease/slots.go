@@ -150,11 +150,13 @@ func (s *Slots) fit(cfg Config) error {
 func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
 	ctx = store.Urgent(ctx)
 	var wrote store.Revision
-	digits := partDigits
+	digits, suspect := partDigits, false
 	backoff := register.Backoff{Time: s.cfg.Generator.Time, Random: s.cfg.Generator.Random}
 	for try := 0; try < maxTries; try++ {
 		grant, err = s.attempt(ctx, ask, s.anyPart(digits), &wrote)
 		switch {
+		case errors.Is(err, errFar) && !suspect: // this process may have been suspended since it read the clock
+			suspect = true
 		case !errors.Is(err, errAgain): // also err == nil
 			return grant, err
 		case errors.Is(err, errPart):
@@ -197,6 +199,8 @@ var (
 	errHeld  = fmt.Errorf("its fence was waited for: %w", errAgain)
 	errMade  = fmt.Errorf("the pool was made: %w", errAgain)
 	errPart  = fmt.Errorf("no slot of the part that was read can be claimed: %w", errAgain)
+	// errFar: a fence lies further ahead than a member of this strict pool may have moved it.
+	errFar = fmt.Errorf("%w", ErrPool)
 	// errSlow: the store answered, but later than holders wait.
 	errSlow = fmt.Errorf("%w: it answers too slowly for holders to look", store.ErrUnavailable)
 )
