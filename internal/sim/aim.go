@@ -45,10 +45,8 @@ type aim struct {
 	before bool // it strikes before the request is executed; otherwise after that, and before the answer
 	self   bool // it strikes the process at this moment; otherwise any process
 	every  bool // it strikes at every nth occurrence
+	next   bool // it strikes, instead, at the next occurrence for the process that the aim before it struck
 }
-
-// due reports whether it strikes at the nth occurrence.
-func (a *aim) due(n int) bool { return n == a.count || a.every && n%a.count == 0 }
 
 func (a aim) String() string {
 	when, who := "after", "any"
@@ -61,6 +59,9 @@ func (a aim) String() string {
 	if a.every {
 		when += " every"
 	}
+	if a.next {
+		return fmt.Sprintf("%v %v %s the next %s of that process", a.fault, a.delay, when, momentNames[a.at])
+	}
 	return fmt.Sprintf("%v %v %s %s %d (%s process)", a.fault, a.delay, when, momentNames[a.at], a.count, who)
 }
 
@@ -68,7 +69,7 @@ func (p *plan) drawAims(r *rand.Rand, row *regime) {
 	if len(row.faults) == 0 {
 		return
 	}
-	if len(row.pairs) > 0 && r.IntN(2) == 0 {
+	if len(row.pairs) > 0 && (p.regime == Reasserted || r.IntN(2) == 0) {
 		p.drawPair(r, row)
 	}
 	for range r.IntN(4) {
@@ -76,8 +77,8 @@ func (p *plan) drawAims(r *rand.Rand, row *regime) {
 	}
 }
 
-// drawPair draws two faults at one moment that together test a regime's promise: the first strikes the
-// store or the process, the second the process.
+// drawPair draws two faults that together test a regime's promise: the first strikes the store or the process,
+// the second the process, at the same moment or when it matters.
 func (p *plan) drawPair(r *rand.Rand, row *regime) {
 	pair := row.pairs[r.IntN(len(row.pairs))]
 	if !slices.Contains(row.faults, pair[0]) || !slices.Contains(row.faults, pair[1]) {
@@ -87,6 +88,18 @@ func (p *plan) drawPair(r *rand.Rand, row *regime) {
 	a.every, a.self = r.IntN(2) == 0, true
 	b := a
 	a.fault, b.fault, b.delay = pair[0], pair[1], p.aimDelay(r)
+	switch {
+	case pair[1] == hang: // the look after the loss is as late as newcomers expect, and hangs for as long as a client may wait
+		a.at, a.before, a.delay, a.every = looked, false, 0, false
+		b = a
+		b.fault, b.before, b.next = hang, true, true
+		p.patience, p.look = longestPatience, 0
+	case slices.Contains(clockFaults, pair[0]) && slices.Contains(losses, pair[1]):
+		// The clock alone is harmless until the next renewal.
+		b.delay = p.window/4 + time.Duration(r.Int64N(int64(p.window)))
+	case slices.Contains(losses, pair[0]) && slices.Contains(losses, pair[1]):
+		b.delay = time.Duration(r.Int64N(int64(p.grace()))) // while newcomers wait
+	}
 	p.aims = append(p.aims, a, b)
 }
 
@@ -179,13 +192,16 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 	w := f.w
 	if before {
 		f.moments[at]++
+		if at == claimed {
+			f.claimedAt = w.now
+		}
 	}
 	if w.quiet {
 		return
 	}
 	for i := range w.plan.aims {
 		a := &w.plan.aims[i]
-		if a.at != at || a.before != before || !a.due(f.moments[at]) {
+		if a.at != at || a.before != before || !f.due(i, m) {
 			continue
 		}
 		if a.fault == hang && !w.mayHang(m) {
@@ -194,6 +210,7 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 		if !f.next(a.fault) {
 			continue
 		}
+		f.struck[i] = m
 		w.trace.say(m, "aimed: %v", a)
 		if a.fault == atClock {
 			m.readings = 1 + f.detail[atClock].IntN(3)
@@ -219,6 +236,20 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 			}
 		})
 	}
+}
+
+// due reports whether an aim strikes at this moment of a machine.
+func (f *faults) due(i int, m *machine) bool {
+	a := &f.w.plan.aims[i]
+	if !a.next {
+		n := f.moments[a.at]
+		return n == a.count || a.every && n%a.count == 0
+	}
+	if i == 0 || f.struck[i-1] != m {
+		return false
+	}
+	f.struck[i-1] = nil
+	return true
 }
 
 // strike applies a fault to the request itself, if it is one of that kind.

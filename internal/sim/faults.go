@@ -69,11 +69,15 @@ type faults struct {
 	last     kind
 	at       int64 // time of the latest fault
 	moments  [moments]int
-	aimedKey string // the next key to lose
+	struck   []*machine // whom each aim struck last
+	aimedKey string     // the next key to lose
+	// claimedAt is the time of the latest claim.
+	claimedAt int64
 }
 
 func (f *faults) begin(w *world) {
 	f.w = w
+	f.struck = make([]*machine, len(w.plan.aims))
 	for k := range kinds {
 		f.strike[k] = stream(w.Seed+w.plan.again, streamFaults<<8|uint64(k))
 		f.detail[k] = stream(w.Seed+w.plan.again, streamFaults<<16|uint64(k))

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	maxPause = 2 * time.Minute
+	maxPause        = 2 * time.Minute
+	longestPatience = 10 * time.Second
 	// maxLead is the limit of how far generators may run ahead of their clocks here, and leastLead the
 	// minimum for the steady ones.
 	maxLead   = 2 * time.Second
@@ -136,10 +137,10 @@ func draw(o Options) plan {
 	}
 	p.drawSettings(r)
 	p.drawFaults(r, row.faults)
-	if o.Regime == Reasserted || o.Regime == Alone || p.small {
-		p.drawAims(r, &row)
-	}
 	row.draw(&p, r)
+	if o.Regime == Reasserted || o.Regime == Alone || p.small {
+		p.drawAims(r, &row) // which depend on its waits
+	}
 	for _, c := range o.Changes {
 		p.change(stream(c, streamChange), &row, c)
 	}
@@ -168,7 +169,7 @@ func (p *plan) drawSettings(r *rand.Rand) {
 	p.tolerance = pick(r, 4*time.Second, 10*time.Second)
 	p.clock = r.IntN(2) == 0
 	p.latency = pick(r, 300*time.Microsecond, 3*time.Millisecond, 30*time.Millisecond)
-	p.patience = pick(r, time.Second, 3*time.Second, 10*time.Second)
+	p.patience = pick(r, time.Second, 3*time.Second, longestPatience)
 	p.think = pick(r, 0, 50*time.Millisecond, 300*time.Millisecond, 1500*time.Millisecond)
 	p.drift = pick[int64](r, 0, 20, 500)
 	p.skew = pick(r, 100*time.Millisecond, p.tolerance/4)

@@ -74,7 +74,7 @@ var regimes = map[Regime]regime{
 	Reasserted: {
 		process: "firn",
 		faults:  []kind{leave, hourStep, backStep, forwardStep, hang, failover, fork, rebirth, wipe, restore, takeBack},
-		pairs:   [][2]kind{{wipe, hang}, {hourStep, wipe}, {restore, hang}, {hourStep, restore}, {takeBack, restore}, {forwardStep, restore}, {forwardStep, backStep}},
+		pairs:   [][2]kind{{wipe, hang}, {wipe, wipe}, {hourStep, wipe}, {restore, hang}, {hourStep, restore}, {takeBack, restore}, {forwardStep, restore}, {forwardStep, backStep}},
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = 500 * time.Millisecond
 			p.drift = 20

@@ -233,7 +233,7 @@ func TestEveryFaultHappens(t *testing.T) {
 }
 
 func TestAFailureIsMadeSmaller(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := uint64(300); seed < 400; seed++ { // about one in forty fails
 		o := Options{Seed: seed, Regime: Unprotected}
 		r := Run(o)
 		if r.Finding == nil {

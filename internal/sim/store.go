@@ -92,7 +92,11 @@ func (s *register) suffer(k kind, r *rand.Rand) {
 		}
 		s.wipe(r.IntN(2) == 0)
 	case restore:
-		s.restore(w.faults.duration(5*time.Minute), r.IntN(2) == 0)
+		ago := w.faults.duration(5 * time.Minute)
+		if r.IntN(2) == 0 { // a copy that just lacks the latest claim
+			ago = w.now - w.faults.claimedAt + 1
+		}
+		s.restore(ago, r.IntN(2) == 0)
 	case evict:
 		s.evict(r)
 	default:

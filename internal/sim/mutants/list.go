@@ -290,7 +290,13 @@ var mutants = []mutant{
 	{
 		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/another.go", "if !errors.Is(cause, ErrOverlap) || !l.gen.Halt(lost.Worker) {", "if lost.Worker >= 0 {"},
+			{"lease/another.go", "if !errors.Is(cause, ErrOverlap) && !errors.Is(cause, errPast) || !l.gen.Halt(lost.Worker) {", "if lost.Worker >= 0 {"},
+		},
+	},
+	{
+		name: "who gives up a fence that seems to have passed goes on", regime: sim.Reasserted,
+		edits: []edit{
+			{"lease/another.go", "!errors.Is(cause, ErrOverlap) && !errors.Is(cause, errPast)", "!errors.Is(cause, ErrOverlap)"},
 		},
 	},
 	{
@@ -381,7 +387,14 @@ var mutants = []mutant{
 		edits: []edit{{"core.go", "c.layout.nanos(max(now+1, tick-c.chain.find(policyAhead).ticks))", "c.layout.nanos(tick - c.chain.find(policyAhead).ticks)"}},
 	},
 	{
+		name: "a steady clock without a fence does not stay near the wall clock", regime: sim.Alone,
+		edits: []edit{
+			{"generator.go", "\t\tif g.alone {\n\t\t\tat = g.bounded(at)\n\t\t}\n", ""},
+		},
+	},
+	{
 		name: "a generator reads the monotonic clock before the wall", regime: sim.Alone,
+		harmless: "the steady clock is within 2 ms of the wall clock before the first id",
 		edits: []edit{
 			{"generator.go", "\twall = unixNanos(g.time.Wall())\n\treturn int64(g.time.Monotonic()), wall\n", "\tmono = int64(g.time.Monotonic())\n\treturn mono, unixNanos(g.time.Wall())\n"},
 		},

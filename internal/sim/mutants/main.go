@@ -38,6 +38,7 @@ type edit struct{ file, old, new string }
 
 var (
 	only   = flag.String("only", "", "the numbers of the mutants to try, as 3,7 (default: all)")
+	from   = flag.Uint64("from", 0, "the seed of the first history")
 	within = flag.Int("within", 4000, "how many histories may be needed to find one")
 	quick  = flag.Bool("quick", false, "leave out those that take thousands of histories")
 	spared = flag.Int("spared", 100, "how many histories to play with one that is harmless")
@@ -167,7 +168,7 @@ func (m mutant) play(dir string) outcome {
 		return o
 	}
 	// One history at a time, so that the same are played each time.
-	search := exec.Command(binary, "-regime", string(m.regime), "-seeds", fmt.Sprint(o.played), "-shrink", "0", "-cores", "1")
+	search := exec.Command(binary, "-regime", string(m.regime), "-from", fmt.Sprint(*from), "-seeds", fmt.Sprint(o.played), "-shrink", "0", "-cores", "1")
 	search.WaitDelay = time.Second
 	out, err := search.CombinedOutput()
 	match := finding.FindSubmatch(out)
