@@ -276,6 +276,73 @@ func TestALoanThatTheStoreHasForgotten(t *testing.T) {
 	}
 }
 
+// A server holds a loan that another has renewed since, and the store is set back to before that: the program knows more
+// than the store does.
+func TestALoanRenewedElsewhereEndsInAnOlderCopy(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	old := w.mem.Snapshot()
+	s[1].renewed(t, p)
+	w.mem.Restore(old)
+	s[0].stops(t, p, "the store was set back")
+}
+
+func TestAnotherServerSeesThatAFenceHasPassed(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	loan := must(NewLoan(s[1].cfg, p.handle))
+	w.time.Set(loan.Layout().Time(p.fence))
+	if fence, err := loan.Look(background, p.fence); err != nil || fence != p.fence {
+		t.Errorf("in the last tick: %d, %v", fence, err)
+	}
+	q := *p
+	s[1].renewed(t, &q)
+	p = w.lenders(1)[0].lend(t)
+	loan = must(NewLoan(s[1].cfg, p.handle))
+	w.time.Set(loan.Layout().Time(p.fence + 1))
+	if _, err := loan.Look(background, p.fence); !errors.Is(err, ErrLost) {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+// While it hangs, newcomers do not wait.
+func TestATakeoverThatHangsEndsAfterThePatienceOfALook(t *testing.T) {
+	w := newWorld(t)
+	quick := func(c *Config) { c.Look = minLook }
+	s := w.lenders(2, quick)
+	p := s[0].lend(t)
+	s[1].cfg.Store = hangingSlots{s[1].cfg.Store.(remote)}
+	began := time.Now()
+	if _, err := s[1].renew(p); err == nil || errors.Is(err, ErrLost) {
+		t.Errorf("a slot that cannot be read: %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it ended after %v", took)
+	}
+}
+
+// hangingSlots answers no read of a slot.
+type hangingSlots struct{ remote }
+
+func (h hangingSlots) Get(ctx context.Context, key string) (store.Entry, error) {
+	if !strings.Contains(key, "/slot/") {
+		return h.remote.Get(ctx, key)
+	}
+	<-ctx.Done()
+	return store.Entry{}, store.ContextError(ctx)
+}
+
+func TestTheClockOfALoanWithoutAStoresClock(t *testing.T) {
+	w := newWorld(t)
+	p := w.lenders(1)[0].lend(t)
+	loan := must(NewLoan(w.config(), p.handle))
+	if got, want := loan.Now(), must(loan.Layout().Tick(w.time.Wall())); got != want {
+		t.Errorf("it shows %d, want %d", got, want)
+	}
+}
+
 // The program waits 2 s for an answer, and a call of the store may take as long.
 func TestALookIsFinishedAlthoughItsProgramGivesUp(t *testing.T) {
 	w := newWorld(t)
@@ -331,8 +398,8 @@ func TestAForgedHandleWritesNothingAndHoldsNothing(t *testing.T) {
 		strings.Repeat("A", 26) + ".0.-1", strings.Repeat("A", 26) + ".0.1024", strings.Repeat("A", 26) + ".1.7",
 		strings.Repeat("A", 26) + ".0.+7", strings.Repeat("A", 26) + ".0.07", strings.Repeat("A", 26) + ".00.7", strings.Repeat("A", 26) + ".0.7 ", strings.Repeat("A", 26) + ".0.7.",
 	} {
-		if l, err := NewLoan(w.config(), handle); err == nil {
-			t.Errorf("handle %q is that of %+v", handle, l)
+		if l, err := NewLoan(w.config(), handle); err == nil || !strings.Contains(err.Error(), "give the one that was granted") {
+			t.Errorf("handle %q: %+v, %v", handle, l, err)
 		}
 	}
 }
@@ -446,6 +513,17 @@ func TestAFirstGrantLasts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestAFirstGrantIsNoLongerThanAWindow(t *testing.T) {
+	w := newWorld(t)
+	l, grant, err := Lend(background, w.config(w.shared), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := grant.Through - l.Now(); left > 60_030 {
+		t.Errorf("it lasts %d ms, and the window is a minute", left)
 	}
 }
 
