@@ -1,8 +1,9 @@
 # Firn's chores. `make` alone lists them.
 
 MODULES  := $(shell scripts/modules)
-# The longest first: its tests wait for clusters of Redis most of the time, while others run.
-PACKAGES := ./redisstore/... ./... $(filter-out ./redisstore/...,$(MODULES:%=./%/...))
+# The longest first: their tests wait for servers most of the time, while others run.
+LONGEST  := ./redisstore/... ./cmd/firn ./cmd/firn/e2e/...
+PACKAGES := $(LONGEST) ./... $(filter-out ./redisstore/...,$(MODULES:%=./%/...))
 # Most of them wait for servers: one more at a time than there are processors.
 AT_ONCE  := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 LINTER   := v2.15.0

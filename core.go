@@ -138,7 +138,7 @@ func (c *core) last() Tick {
 // would set the clock back, and a call that waits for that time would wait forever.
 // The next position is an argument, since callers may have moved it.
 func (c *core) used(next uint64) int64 {
-	used := c.layout.nanos(c.tickOf(c.floor))
+	used := c.layout.nanos(c.before + 1) // not the floor, which lies at the fence once the grant is revoked
 	if c.seen >= 0 {
 		used = max(used, c.seenAt)
 	}

@@ -555,7 +555,7 @@ func TestAVirtualClockShowsTheTickOfTheNextID(t *testing.T) {
 			t.Fatalf("id %d of tick %d, %v", id, partsOf(seconds, id).Tick-from, err)
 		}
 	}
-	if !g.Halt(5) {
+	if _, ok := g.Halt(5); !ok {
 		t.Fatal("not halted")
 	}
 	if now := g.Now(); now != from+10 {

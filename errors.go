@@ -115,7 +115,7 @@ type FenceError struct {
 	Worker  int64
 	Fence   time.Time // the start of the last tick that may be issued; if Revoked, that might have been
 	Tick    Tick      // that tick
-	Revoked bool      // by [Generator.Halt], as package lease does when another may have the same ticks
+	Revoked bool      // by [Generator.Halt], as package lease does when another may have, or get, the same ticks
 }
 
 func (e *FenceError) Error() string {

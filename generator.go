@@ -599,18 +599,19 @@ func (g *Generator) Replace(grant Grant) error {
 }
 
 // Halt revokes the grant of worker at once: calls fail with a *[FenceError] until
-// [Generator.Replace]. A lease halts when it finds that its ticks were granted to another
-// holder. Halt reports whether the generator had that worker; if not, it does nothing.
-func (g *Generator) Halt(worker int64) bool {
+// [Generator.Replace]. A lease halts when another holder may have the same ticks, or may get
+// them. Halt returns the last tick that ids under the grant may carry, and whether the
+// generator had that worker; if not, it does nothing.
+func (g *Generator) Halt(worker int64) (last Tick, halted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed || worker != g.core.worker {
-		return false
+		return 0, false
 	}
 	g.revoke()
 	g.core.floor = g.core.ceiling // which leaves no position to issue
 	g.core.revoked = true
-	return true
+	return g.core.last(), true
 }
 
 // Stop ends the generator: after it returns, no id is issued and calls fail with

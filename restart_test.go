@@ -90,8 +90,9 @@ func TestAHaltDoesNotCountTheRestOfTheGrantAsUsed(t *testing.T) {
 		if _, err := g.Fill(context.Background(), make([]firn.ID, ids)); err != nil {
 			t.Fatal(err)
 		}
-		if last := g.State().Last; !g.Halt(5) || last != want || g.State().Last != want {
-			t.Errorf("after %d ids: last %d, and when halted %d, not %d", ids, last-now, g.State().Last-now, want-now)
+		last := g.State().Last
+		if at, ok := g.Halt(5); !ok || at != want || last != want || g.State().Last != want {
+			t.Errorf("after %d ids: last %d, halted at %d, and then %d, not %d", ids, last-now, at-now, g.State().Last-now, want-now)
 		}
 		if err := g.Replace(firn.Grant{Worker: 6, After: now - 1, Through: now + 60}); err != nil || left != want {
 			t.Errorf("after %d ids: the worker is left at %d, %v", ids, left-now, err)
@@ -105,13 +106,13 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.Halt(6) {
+	if _, ok := g.Halt(6); ok {
 		t.Error("Halt of another worker reported true")
 	}
 	if _, err := g.Next(t.Context()); err != nil {
 		t.Errorf("halted for another worker: %v", err)
 	}
-	if !g.Halt(5) {
+	if _, ok := g.Halt(5); !ok {
 		t.Fatal("not halted")
 	}
 	for range 3 {
@@ -142,7 +143,7 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 		t.Errorf("at the fence of another grant: %v", err)
 	}
 	g.Stop()
-	if g.Halt(9) {
+	if _, ok := g.Halt(9); ok {
 		t.Error("halted after the end")
 	}
 }
@@ -150,8 +151,11 @@ func TestAHaltedGeneratorIssuesNothingUntilItHasAnotherGrant(t *testing.T) {
 // Its fence is that of the layout, but it has not run out of time.
 func TestAGrantWithoutAFenceCanBeRevoked(t *testing.T) {
 	g, err := firn.New(5, firn.Config{Time: newClock()})
-	if err != nil || !g.Halt(5) {
-		t.Fatal("not halted: ", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := g.Halt(5); !ok {
+		t.Fatal("not halted")
 	}
 	if _, err := g.Next(t.Context()); !errors.Is(err, firn.ErrFence) {
 		t.Error(err)

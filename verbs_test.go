@@ -17,7 +17,7 @@ var _ interface {
 	Check() error
 	Extend(worker int64, through firn.Tick) error
 	Replace(grant firn.Grant) error
-	Halt(worker int64) bool
+	Halt(worker int64) (firn.Tick, bool)
 	Stop() (worker int64, last firn.Tick)
 } = (*firn.Generator)(nil)
 

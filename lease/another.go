@@ -13,11 +13,11 @@ import (
 
 // How a lease takes another worker, after a loss or for the policy switch, and releases those left.
 
-// takeOther replaces a lost worker. Until it succeeds the generator continues up to its fence:
-// these ticks stay its own unless the store has granted them again.
+// takeOther replaces a lost worker. Until it succeeds the generator continues up to its fence, unless it is
+// halted: these ticks stay its own unless the store has granted them again.
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
-	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	l.halt(ctx, lost, cause)
+	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	l.note(func(s *State) { s.Losses, s.Last = s.Losses+1, cause })
 	if l.cfg.Generator.Clock != firn.ClockVirtual {
 		// Ask again: the look that found the loss may have been slow, and the clock wrong before it.
@@ -45,11 +45,13 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 }
 
-// halt stops the generator if another process may have been granted the same ticks, or if its slot is no longer
-// looked at: a clock set back would let it continue below a fence that it had passed. It releases the lost worker,
-// so that its next grant begins above the ticks used here. If that fails, the next turn finds the same loss.
+// halt stops the generator if another process may have been granted the same ticks. It then releases the lost
+// worker, so that its next grant begins above the ticks used here. If that fails, the next turn finds the same loss.
+// It also stops the generator after errPast, when nobody reads the slot any more: otherwise, once a clock that was
+// ahead is right again, the generator would go on up to a fence that nobody guards.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
-	if errors.Is(cause, ErrOverlap) {
+	overlap := errors.Is(cause, ErrOverlap)
+	if overlap {
 		l.note(func(s *State) {
 			if s.Overlaps == 0 || l.overlap.Worker != lost.Worker || l.overlap.After != lost.After { // not yet counted
 				l.overlap = lost
@@ -57,17 +59,23 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 			}
 		})
 	}
-	if !errors.Is(cause, ErrOverlap) && !errors.Is(cause, errPast) || !l.gen.Halt(lost.Worker) {
+	if !overlap && !errors.Is(cause, errPast) {
 		return
 	}
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience(l.cfg.Look))
-	defer cancel()
-	last := l.gen.State().Last
+	last, halted := l.gen.Halt(lost.Worker)
+	if !halted {
+		return
+	}
 	l.mu.Lock()
 	if l.grant.Worker == lost.Worker {
 		l.grant.Through = last // this worker can then be granted here again, even if only the answer of the release is lost
 	}
 	l.mu.Unlock()
+	if !overlap {
+		return // the slot stays as it is: see errPast
+	}
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience(l.cfg.Look))
+	defer cancel()
 	if err := l.release(ctx, pendingRelease{lost, last}); err != nil {
 		l.unreleased(lost.Worker, err)
 	}
@@ -163,7 +171,7 @@ func (l *Lease) retired(old, worker int64, last firn.Tick) {
 		l.left = append(l.left, pendingRelease{l.grant, last})
 	}
 	if l.settled != nil {
-		l.settled() // end the search, so that the new worker is looked at in time: newcomers rely on it
+		l.settled() // end calls for the old worker, so that the new one is looked at in time: newcomers rely on it
 	}
 	if grant, ok := l.spare[worker]; ok {
 		l.grant = grant
@@ -197,13 +205,14 @@ func (l *Lease) release(ctx context.Context, p pendingRelease) error {
 	return nil
 }
 
-// giveBack releases the workers left. It retries each turn until the fence has passed; Close tries once.
-func (l *Lease) giveBack(ctx context.Context) {
+// giveBack releases the workers left, in no more than a time. It retries each turn until the fence has passed; Close
+// tries once.
+func (l *Lease) giveBack(ctx context.Context, within time.Duration) {
 	l.mu.Lock()
 	due := l.pendingReleases()
 	l.mu.Unlock()
 	background := ctx
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, patience(l.cfg.Look)) // the next look waits for these releases
+	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, within)
 	defer cancel()
 	var again []pendingRelease
 	for i, p := range due {

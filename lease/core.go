@@ -85,7 +85,7 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 // errClaimedAgain: this process has a later holding of the worker; of a [Loan], this or another process.
 var errClaimedAgain = lost("it was claimed again here")
 
-// errPast ends a holding for good: it is neither looked at nor renewed nor released.
+// errPast ends a holding for good: its slot is no longer read, renewed or released.
 var errPast = lost("its fence has passed, or may have by the clock of another")
 
 // late returns [errPast] if the move would renew a fence that has passed: another may have been granted

@@ -10,7 +10,7 @@ import (
 var (
 	// ErrLost: the worker belongs to another now. It comes from a [Source], a [Loan] and State.Last. Next of
 	// a [Lease] does not return it: a lease takes another worker, and without one Next fails with
-	// [firn.ErrFence] at the fence, or at once after ErrOverlap.
+	// [firn.ErrFence] at the fence, or at once after ErrOverlap or when the fence seemed to have passed.
 	ErrLost = errors.New("lease: worker lost")
 	// ErrFull is matched by *[FullError]: every worker of the pool is held.
 	ErrFull = errors.New("lease: pool full")

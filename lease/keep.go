@@ -39,12 +39,16 @@ func (l *Lease) pause(ctx context.Context, d time.Duration) error {
 	return clock.Sleep(ctx, d)
 }
 
-// turn keeps the worker, and then releases those left: slow releases must not cost it its fence. False:
-// look again soon.
+// turn keeps the worker, and then releases those left, in the time that remains until the next look: slow releases must
+// not delay that. False: look again soon.
 func (l *Lease) turn(ctx context.Context) bool {
+	clock := l.cfg.Generator.Time
+	began := clock.Monotonic()
 	l.tellEnd()
 	looked := l.keep(ctx)
-	l.giveBack(ctx)
+	if left := l.cfg.Look - (clock.Monotonic() - began); looked && left > 0 {
+		l.giveBack(ctx, min(left, patience(l.cfg.Look)))
+	}
 	return looked
 }
 
@@ -55,6 +59,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	defer cancel()
 	l.mu.Lock()
 	held := l.grant
+	l.settled = cancel
 	l.mu.Unlock()
 	ask := l.ask()
 	var err error

@@ -116,7 +116,7 @@ type Lease struct {
 	overlap firn.Grant           // the last that State.Overlaps counts
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
-	settled context.CancelFunc // ends the search for another worker, once there is one
+	settled context.CancelFunc // ends calls that keep the worker, or search for another, once there is another
 
 	warnAt time.Duration // tellEnd logs when no more than this is left; used only by the background goroutine
 

@@ -440,6 +440,21 @@ func TestALoanEndsWithItsLayout(t *testing.T) {
 	}
 }
 
+// A server whose clock is refused makes no wish.
+func TestAServerWithAWrongClockDoesNotEndALayout(t *testing.T) {
+	w := newWorld(t)
+	w.time.Set(layout("41/0/1/12").End().Add(-30 * time.Second))
+	s := w.lenders(2, small)
+	p := s[0].lend(t)
+	q := *p
+	s[0].renewed(t, &q) // the program does not hear it
+	s[1].cfg.Generator.Time = skewed{w.time, -15 * time.Second}
+	loan := must(NewLoan(s[1].cfg, p.handle))
+	if fence, err := loan.Renew(background, p.fence); fence != p.fence || !errors.Is(err, ErrClock) || errors.Is(err, firn.ErrTimeExhausted) {
+		t.Errorf("%d, known %d: %v", fence, p.fence, err)
+	}
+}
+
 func TestATakeoverThatComesAfterItsFenceIsALoss(t *testing.T) {
 	w := newWorld(t)
 	s := w.lenders(2)

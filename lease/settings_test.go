@@ -157,16 +157,19 @@ func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
 	}
 }
 
-// A record has the grace alone: an equal one must mean that members look as often and wait as long for
-// a call, and it must cover the call that hangs, the three after it, and the waits between them.
-func TestMembersWithTheSameGraceLookAlike(t *testing.T) {
-	before := time.Duration(0)
+// A record has the grace alone: an equal one must mean that members wait as long for a call. It must cover the time
+// until the next look begins, the call that hangs, the three after it, and the waits between them.
+func TestMembersWithTheSameGraceAreAsPatient(t *testing.T) {
+	patient := map[time.Duration]time.Duration{}
 	for _, look := range []time.Duration{minLook, minLook + 1, 100 * time.Millisecond, 499 * time.Millisecond, 500 * time.Millisecond, 501 * time.Millisecond, 3 * time.Second, time.Minute, maxWindow} {
 		s := must(NewSlots(Config{Store: memstore.New(nil), Look: look}))
-		if s.rules.grace <= before || s.rules.grace < look+4*patience(look)+50*time.Millisecond {
-			t.Errorf("a look every %v: a grace of %v, after %v", look, s.rules.grace, before)
+		grace, p := s.rules.grace, patience(look)
+		if other, ok := patient[grace]; ok && other != p {
+			t.Errorf("members with a grace of %v wait for %v and for %v", grace, other, p)
 		}
-		before = s.rules.grace
+		if patient[grace] = p; grace < max(look, p)+4*p+50*time.Millisecond {
+			t.Errorf("a look every %v: a grace of %v", look, grace)
+		}
 	}
 }
 

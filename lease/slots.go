@@ -38,15 +38,16 @@ const (
 
 	// maxTries bounds how often Acquire retries after a conflict or a lost answer.
 	maxTries = 64
-	// graceCalls is how many calls may lie between the loss of a slot and the closing of the pool:
+	// graceCalls is how many calls may lie between the look after the loss of a slot and the closing of the pool:
 	// one that hangs, a read, two that close the pool, and half a call (50ms at least) for the waits
-	// between them, which are a few milliseconds each.
+	// between them, which are a few milliseconds each. That look begins a look after the one before began, which
+	// may just have missed the loss, or when that one is answered, if a call may take longer than a look.
 	graceCalls = 4.5
 )
 
-// patience bounds each call of a look, and releases between two looks. It follows from the look, so
-// that members with the same grace have the same look and patience: a newcomer with more patience would
-// take a store for quick enough that answers a holder too late, and one with less would not wait for it.
+// patience bounds each call of a look, and a release. It follows from the look, so that members with the
+// same grace have the same patience: a newcomer with more would take a store for quick enough that answers
+// a holder too late, and one with less would not wait for it.
 func patience(look time.Duration) time.Duration { return min(4*look, maxPatience) }
 
 // NewSlots checks cfg and returns a source over its store. It makes no call of the store.
@@ -80,7 +81,7 @@ func newSlots(cfg Config) (*Slots, error) {
 		cfg: cfg,
 		rules: rules{
 			layout: cfg.Generator.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
-			grace: cfg.Look + time.Duration(graceCalls*float64(patience(cfg.Look))),
+			grace: max(cfg.Look, patience(cfg.Look)) + time.Duration(graceCalls*float64(patience(cfg.Look))),
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
 	}

@@ -247,6 +247,37 @@ func TestAFenceThatSeemedToHavePassedIsNotUsed(t *testing.T) {
 	}
 }
 
+// The same, and the clock stays wrong for longer: the steady clock follows it, and comes back with it.
+func TestAHolderThatGaveItsFenceUpContinuesAtThePresent(t *testing.T) {
+	w := newWorld(t)
+	clock := &setBackClock{machine: w.time}
+	holder := w.start(w.shared, func(c *Config) { c.Generator.Time, c.Window = clock, 5*time.Minute })
+	w.mustTake(holder, 1)
+	w.time.Pass(151 * time.Second)
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap {
+			clock.offset = time.Hour
+		}
+		return storetest.Pass
+	}
+	holder.turn(context.Background())
+	w.store.Script = nil
+	for range 6 { // it has no worker, and gets none
+		w.time.Pass(time.Second)
+		if err := w.take(holder, 1); !errors.Is(err, firn.ErrFence) {
+			t.Fatal(err)
+		}
+		holder.turn(context.Background())
+	}
+	clock.offset = 0
+	holder.turn(context.Background())
+	id := must(holder.Next(context.Background()))
+	now := must(holder.gen.Layout().Tick(w.time.Wall()))
+	if ahead := partsOf(holder.gen.Layout(), id).Tick - now; ahead > 10 {
+		t.Errorf("its next id is %d ms ahead of the clock", ahead)
+	}
+}
+
 // takenOverAndSetBack has the only worker taken over after its holder's fence, and sets the store
 // back to before that.
 func (w *world) takenOverAndSetBack() (holder, other *Lease) {

@@ -45,7 +45,7 @@ type aim struct {
 	before bool // it strikes before the request is executed; otherwise after that, and before the answer
 	self   bool // it strikes the process at this moment; otherwise any process
 	every  bool // it strikes at every nth occurrence
-	next   bool // it strikes, instead, at the next occurrence for the process that the aim before it struck
+	next   bool // it strikes at the next occurrence for the process that the aim before it struck
 }
 
 func (a aim) String() string {

@@ -181,7 +181,7 @@ var mutants = []mutant{
 	{
 		name: "the grace is a look, without the calls it makes", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/slots.go", "cfg.Look + time.Duration(graceCalls*float64(patience(cfg.Look))),", "cfg.Look,"},
+			{"lease/slots.go", "max(cfg.Look, patience(cfg.Look)) + time.Duration(graceCalls*float64(patience(cfg.Look))),", "cfg.Look,"},
 		},
 	},
 	{
@@ -290,13 +290,13 @@ var mutants = []mutant{
 	{
 		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/another.go", "if !errors.Is(cause, ErrOverlap) && !errors.Is(cause, errPast) || !l.gen.Halt(lost.Worker) {", "if lost.Worker >= 0 {"},
+			{"lease/another.go", "if !overlap && !errors.Is(cause, errPast) {", "if lost.Worker >= 0 {"},
 		},
 	},
 	{
 		name: "who gives up a fence that seems to have passed goes on", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/another.go", "!errors.Is(cause, ErrOverlap) && !errors.Is(cause, errPast)", "!errors.Is(cause, ErrOverlap)"},
+			{"lease/another.go", "!overlap && !errors.Is(cause, errPast)", "!overlap"},
 		},
 	},
 	{
