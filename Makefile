@@ -1,11 +1,8 @@
 # Firn's chores. `make` alone lists them.
 
 MODULES  := $(shell scripts/modules)
-# The longest first: their tests wait for servers most of the time, while others run.
-LONGEST  := ./redisstore/... ./cmd/firn ./cmd/firn/e2e/...
-PACKAGES := $(LONGEST) ./... $(filter-out ./redisstore/...,$(MODULES:%=./%/...))
-# Most of them wait for servers: one more at a time than there are processors.
-AT_ONCE  := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# The longest first: its tests wait for clusters of Redis most of the time, while others run.
+PACKAGES := ./redisstore/... ./... $(filter-out ./redisstore/...,$(MODULES:%=./%/...))
 LINTER   := v2.15.0
 FUZZTIME ?= 500000x
 FILES    ?= core.go,generator.go,steady.go,rollback.go,history.go
@@ -20,7 +17,7 @@ test: ## run all tests of all modules (installs the servers and clients they sta
 	scripts/need-servers
 	scripts/need-tools
 	scripts/need-clients
-	go test -p $(AT_ONCE) -timeout 30m $(PACKAGES)
+	go test -timeout 30m $(PACKAGES)
 
 # Five packages only start processes, none built with the race detector, for a quarter of an hour. What
 # these run is under it in the others. A sixth compares what calls cost. In the simulator one goroutine runs at a time.
@@ -30,7 +27,7 @@ race: ## run them under the race detector (needs a C compiler, installed if miss
 	scripts/need-servers
 	scripts/need-tools
 	scripts/need-clients
-	CGO_ENABLED=1 go test -p $(AT_ONCE) -timeout 40m -race $$(go list $(PACKAGES) | grep -v -e '/cmd/firn$$' -e '/e2e/leases$$' -e '/e2e/hostile$$' -e '/bench/languages$$' -e '/bench/openapi$$' -e '/bench/report$$' -e '/internal/sim$$')
+	CGO_ENABLED=1 go test -timeout 40m -race $$(go list $(PACKAGES) | grep -v -e '/cmd/firn$$' -e '/e2e/leases$$' -e '/e2e/hostile$$' -e '/bench/languages$$' -e '/bench/openapi$$' -e '/bench/report$$' -e '/internal/sim$$')
 
 # Counts, times and products must fit where an int has 32 bits. The simulator, the mutator and the
 # programs that start servers run on 64 bits only.
