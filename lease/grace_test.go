@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +20,7 @@ import (
 type lagging struct {
 	store.Store
 	takes time.Duration
-	lags  bool
+	lags  atomic.Bool
 	reads int // of slots, since it lags
 	wipe  func()
 }
@@ -27,7 +28,7 @@ type lagging struct {
 func (*lagging) Traits() store.Traits { return store.Traits{} }
 
 func (s *lagging) Get(ctx context.Context, key string) (store.Entry, error) {
-	if s.lags && strings.Contains(key, "/slot/") {
+	if s.lags.Load() && strings.Contains(key, "/slot/") {
 		switch s.reads++; s.reads {
 		case 1:
 			entry, err := s.Store.Get(ctx, key)
@@ -53,7 +54,7 @@ func (s *lagging) CompareAndSwap(ctx context.Context, key string, old store.Revi
 
 // lag lasts as long as a call, and returns err unless ctx ends before.
 func (s *lagging) lag(ctx context.Context, err error) error {
-	if !s.lags {
+	if !s.lags.Load() {
 		return err
 	}
 	select {
@@ -100,6 +101,7 @@ func losesASlot(t *testing.T, look time.Duration, releases bool) {
 	slow.wipe = func() {
 		mem.Restore(nil)
 		cfg := cfg
+		cfg.Generator.Random = rand.New(rand.NewPCG(2, 2)).Uint64
 		cfg.Store = clocked{&scripted{Store: mem, call: func(string, string) error { return nil }}}
 		go func() {
 			l, err := Open(t.Context(), cfg)
@@ -123,7 +125,7 @@ func losesASlot(t *testing.T, look time.Duration, releases bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go l.run(ctx)
 	time.Sleep(4*look + look/2)
-	slow.lags = true
+	slow.lags.Store(true)
 	if err := <-joined; !strings.Contains(err.Error(), "is full") {
 		t.Errorf("a newcomer while the holder is alive: %v", err)
 	}
