@@ -47,8 +47,8 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 
 // halt stops the generator if another process may have been granted the same ticks. It then releases the lost
 // worker, so that its next grant begins above the ticks used here. If that fails, the next turn finds the same loss.
-// It also stops the generator after errPast, when nobody reads the slot any more: otherwise, once a clock that was
-// ahead is right again, the generator would go on up to a fence that nobody guards.
+// It also stops the generator after errPast, since the slot is no longer read then. Otherwise, once a clock that was
+// ahead is right again, the generator would continue up to that fence, although the store may have lost the slot.
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	overlap := errors.Is(cause, ErrOverlap)
 	if overlap {

@@ -124,7 +124,7 @@ func losesASlot(t *testing.T, look time.Duration, releases bool) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go l.run(ctx)
-	time.Sleep(4*look + look/2)
+	time.Sleep(4*look + look/2) // of virtual time: it is between two looks
 	slow.lags.Store(true)
 	if err := <-joined; !strings.Contains(err.Error(), "is full") {
 		t.Errorf("a newcomer while the holder is alive: %v", err)
@@ -164,7 +164,6 @@ func TestACallForTheFormerWorkerDoesNotDelayTheLookAtAnother(t *testing.T) {
 		source := hangsFirst{&leaver{give: []int64{1, 2}}, make(chan int64)}
 		l := must(Keep(t.Context(), source, Config{Window: time.Minute, Generator: firn.Config{
 			Layout: layout("41/0/4/12"), Time: clock, Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}}}))
-		defer func() { _ = l.Close(context.Background()) }() // it says that ids lie ahead of the clock
 		<-source.looks
 		must(l.Next(t.Context()))
 		clock.wall.Store(int64(-3 * time.Second))
@@ -173,5 +172,70 @@ func TestACallForTheFormerWorkerDoesNotDelayTheLookAtAnother(t *testing.T) {
 		if worker, after := <-source.looks, time.Since(switched); worker != 2 || after > time.Second {
 			t.Errorf("worker %d is looked at first, %v after the switch", worker, after)
 		}
+		clock.wall.Store(0)
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
+}
+
+// A switching clock has a caller switch to another worker, because the clock went back, as soon as a time-out begins.
+type switchingClock struct {
+	*machine
+	next func()
+}
+
+func (c *switchingClock) Go(do func()) { go do() }
+
+func (c *switchingClock) Wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *switchingClock) WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if next := c.next; next != nil {
+		c.next = nil
+		next()
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// lasting remembers the last ticks of the workers that are released. Its grants begin at the present.
+type lasting struct {
+	*leaver
+	last map[int64]firn.Tick
+}
+
+func (s lasting) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	g, err := s.leaver.Acquire(ctx, ask)
+	g.After = ask.Now - 1
+	return g, err
+}
+
+func (s lasting) Release(_ context.Context, g firn.Grant, last firn.Tick) error {
+	s.last[g.Worker] = last
+	return nil
+}
+
+// A worker is halted and released; in between a caller switches to another, whose ticks are lower.
+func TestAHaltedWorkerIsReleasedAtItsOwnLastTick(t *testing.T) {
+	clock := &switchingClock{machine: newMachine()}
+	source := lasting{&leaver{give: []int64{1, 2}}, map[int64]firn.Tick{}}
+	l := must(start(t.Context(), source, Config{Generator: firn.Config{
+		Layout: layout("41/0/4/12"), Time: clock, Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}}}))
+	clock.Pass(10 * time.Second)
+	must(l.Next(t.Context()))
+	used := l.gen.State().Last
+	clock.next = func() {
+		clock.Step(-5 * time.Second)
+		must(l.Next(t.Context()))
+	}
+	l.halt(t.Context(), l.grant, overlap("for a test"))
+	if last, ok := source.last[1]; !ok || last != used || l.State().Worker != 2 {
+		t.Errorf("worker 1 is released at tick %d (%t), and has ids up to %d; worker %d is in use", last, ok, used, l.State().Worker)
+	}
 }

@@ -54,7 +54,7 @@ type Config struct {
 	Window time.Duration
 	// Look is the longest time between two looks of a holder at its slot. Each call of a look ends after
 	// four looks, and after 2s at most. If the store may have forgotten holders, newcomers wait for a
-	// look and its calls: the grace, 12s by default. Look must be the same for all members, as a wiped
+	// look, or a call if that may take longer, and for the calls after it: the grace, 12s by default. Look must be the same for all members, as a wiped
 	// store does not know it. It is at least 25ms. Holders look at least four times a Window. Default: 3s.
 	Look time.Duration
 	// Tolerance is how far the clock here may differ from the store's, or lie behind that of the other

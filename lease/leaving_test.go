@@ -291,7 +291,7 @@ func TestAReleaseThatHangsDoesNotCostTheWorkerInUseItsFence(t *testing.T) {
 	})
 }
 
-// Newcomers wait for a look and its calls: a release before the look may take no longer than such a call.
+// Newcomers wait for a look and its calls, and for no release.
 func TestAReleaseThatHangsDoesNotDelayTheNextLook(t *testing.T) {
 	for look, want := range map[time.Duration]time.Duration{100 * time.Millisecond: 100 * time.Millisecond, 3 * time.Second: 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

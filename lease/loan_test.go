@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -307,20 +308,21 @@ func TestAnotherServerSeesThatAFenceHasPassed(t *testing.T) {
 	}
 }
 
-// While it hangs, newcomers do not wait.
+// Newcomers wait for this look, and no longer than its calls may take.
 func TestATakeoverThatHangsEndsAfterThePatienceOfALook(t *testing.T) {
-	w := newWorld(t)
-	quick := func(c *Config) { c.Look = minLook }
-	s := w.lenders(2, quick)
-	p := s[0].lend(t)
-	s[1].cfg.Store = hangingSlots{s[1].cfg.Store.(remote)}
-	began := time.Now()
-	if _, err := s[1].renew(p); err == nil || errors.Is(err, ErrLost) {
-		t.Errorf("a slot that cannot be read: %v", err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it ended after %v", took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := w.lenders(2)
+		p := s[0].lend(t)
+		s[1].cfg.Store = hangingSlots{s[1].cfg.Store.(remote)}
+		began := time.Now()
+		if _, err := s[1].renew(p); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("a slot that cannot be read: %v", err)
+		}
+		if took := time.Since(began); took != patience(defaultLook) {
+			t.Errorf("it ended after %v, want %v", took, patience(defaultLook))
+		}
+	})
 }
 
 // hangingSlots answers no read of a slot.

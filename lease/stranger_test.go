@@ -218,9 +218,9 @@ func TestAWorkerIsTakenOverOnlyAfterItsFenceByAnyClock(t *testing.T) {
 	w.mustTake(w.start(at(9*time.Second)), 10)
 }
 
-// A clock is far ahead just while a renewal is written, so that the fence seems to have passed. The process looks at its
-// slot no more, so it must not continue below that fence when the clock is right again: a store that loses the slot then
-// would grant it again.
+// A clock is far ahead just while a renewal is written, so that the fence seems to have passed. The process no longer
+// reads its slot. So it must not continue up to that fence when the clock is right again: a store that has lost the slot
+// grants it again.
 func TestAFenceThatSeemedToHavePassedIsNotUsed(t *testing.T) {
 	w := newWorld(t)
 	clock := &setBackClock{machine: w.time}

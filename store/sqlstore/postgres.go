@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/firn-id/firn/store"
 )
@@ -170,7 +171,8 @@ func swapPostgres(ctx context.Context, s *Store, conn *sql.Conn, statement strin
 	case s.dialect.ask == nil:
 		var committed bool
 		if err := conn.QueryRowContext(ctx, postgresCommitted).Scan(&committed); err != nil {
-			return "", unconfirmed("whether it is committed could not be asked: %s", err.Error())
+			hint, _ := s.dialect.classify(err)
+			return "", unconfirmed("whether it is committed could not be asked: %s", strings.TrimSuffix(err.Error()+"; "+hint, "; "))
 		} else if !committed {
 			discard(conn)
 			return "", unconfirmed(openHint)
