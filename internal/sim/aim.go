@@ -45,7 +45,7 @@ type aim struct {
 	before bool // it strikes before the request is executed; otherwise after that, and before the answer
 	self   bool // it strikes the process at this moment; otherwise any process
 	every  bool // it strikes at every nth occurrence
-	next   bool // it strikes at the next occurrence for the process that the aim before it struck
+	then   *aim // it strikes the same process next, at the first occurrence of its moment
 }
 
 func (a aim) String() string {
@@ -59,10 +59,11 @@ func (a aim) String() string {
 	if a.every {
 		when += " every"
 	}
-	if a.next {
-		return fmt.Sprintf("%v %v %s the next %s of that process", a.fault, a.delay, when, momentNames[a.at])
+	text := fmt.Sprintf("%v %v %s %s %d (%s process)", a.fault, a.delay, when, momentNames[a.at], a.count, who)
+	if a.then != nil {
+		text += ", then " + a.then.String()
 	}
-	return fmt.Sprintf("%v %v %s %s %d (%s process)", a.fault, a.delay, when, momentNames[a.at], a.count, who)
+	return text
 }
 
 func (p *plan) drawAims(r *rand.Rand, row *regime) {
@@ -71,6 +72,9 @@ func (p *plan) drawAims(r *rand.Rand, row *regime) {
 	}
 	if len(row.pairs) > 0 && (p.regime == Reasserted || r.IntN(2) == 0) {
 		p.drawPair(r, row)
+	}
+	if p.duel && r.IntN(2) == 0 {
+		return
 	}
 	for range r.IntN(4) {
 		p.aims = append(p.aims, p.drawAim(r, row.faults))
@@ -88,12 +92,50 @@ func (p *plan) drawPair(r *rand.Rand, row *regime) {
 	a.every, a.self = r.IntN(2) == 0, true
 	b := a
 	a.fault, b.fault, b.delay = pair[0], pair[1], p.aimDelay(r)
+	once := func(at moment, before bool, count int) {
+		a.at, a.before, a.every, a.count = at, before, false, count
+		b.at, b.before, b.every, b.count = at, before, false, count
+	}
 	switch {
-	case pair[1] == hang: // the look after the loss is as late as newcomers expect, and hangs for as long as a client may wait
+	case pair[1] == hang:
+		// The look after the loss is as late as newcomers expect, and hangs for as long as a client may wait.
 		a.at, a.before, a.delay, a.every = looked, false, 0, false
-		b = a
-		b.fault, b.before, b.next = hang, true, true
-		p.patience, p.look = longestPatience, 0
+		a.then = &aim{fault: hang, at: looked, count: 1, before: true, self: true}
+		p.patience = longestPatience
+		p.often[hang] = 0 // a process is spared after a request that hung
+		a.count = 1 + r.IntN(4)
+		if pair[0] == restore {
+			a.count += 20 // there is an old copy; and a newcomer comes between the looks of two holders
+			p.pitch(r, 2, 1)
+		} else {
+			p.pitch(r, 1, 1)
+			p.window = 30 * time.Second // the fence does not stop the holder before the grace is over
+		}
+		p.aims = append(p.aims, a)
+		return
+	case pair[0] == lostRequest: // a renewal that its process may take for done
+		p.pitch(r, 1, 0)
+		p.machines++ // it waits for the fence, which passes before the holder reaches the store again
+		once(renewed, true, 1+r.IntN(2))
+		b.delay = 0
+	case pair[0] == fork && slices.Contains(losses, pair[1]): // one side of the fork loses a claim while it waits
+		once(claimed, false, 2+r.IntN(2))
+		a.delay, b.delay = time.Second, time.Second
+		p.pitch(r, 1, 0)
+		p.machines++
+		p.replicated, p.async = true, false
+		if p.strict > 0 {
+			p.setStrict(r)
+			p.skew, p.serverSkew, p.slowLeg = p.tolerance/2, 0, 0
+			p.mean[leave] = p.strict + p.window // another claims its worker, in a pool that is open
+		}
+	case pair[0] == hourStep && pair[1] == wipe && r.IntN(2) == 0:
+		// The loss comes while a renewal is due and refused for the clock, long before the fence.
+		p.pitch(r, 1, 1)
+		p.window, p.think, p.clock, p.never[hourStep] = time.Minute, time.Second, true, false
+		once(claimed, false, 1)
+		a.delay = 2 * time.Second
+		b.delay = p.window/2 + time.Duration(r.Int64N(int64(p.window/4)))
 	case slices.Contains(clockFaults, pair[0]) && slices.Contains(losses, pair[1]):
 		// The clock alone is harmless until the next renewal.
 		b.delay = p.window/4 + time.Duration(r.Int64N(int64(p.window)))
@@ -101,6 +143,18 @@ func (p *plan) drawPair(r *rand.Rand, row *regime) {
 		b.delay = time.Duration(r.Int64N(int64(p.grace()))) // while newcomers wait
 	}
 	p.aims = append(p.aims, a, b)
+}
+
+// pitch makes a world of one or two holders of all workers, and late newcomers that want one of these. Their clocks are
+// right until an aimed fault strikes, and only that loses writes.
+func (p *plan) pitch(r *rand.Rand, holders, late int) {
+	p.duel, p.machines, p.late = true, holders+late, late
+	p.layout = layoutOf(pick(r, duelLayouts[holders-1]...))
+	p.window, p.look, p.tolerance, p.ahead = 10*time.Second, 0, 4*time.Second, 0 // fences pass soon
+	p.skew, p.drift, p.think, p.retry = 100*time.Millisecond, 20, 300*time.Millisecond, 500*time.Millisecond
+	for _, k := range slices.Concat(clockFaults, losses) {
+		p.mean[k] = 0
+	}
 }
 
 func (p *plan) drawAim(r *rand.Rand, faults []kind) aim {
@@ -201,54 +255,54 @@ func (f *faults) reach(m *machine, at moment, before bool, fate *fate) {
 	}
 	for i := range w.plan.aims {
 		a := &w.plan.aims[i]
-		if a.at != at || a.before != before || !f.due(i, m) {
-			continue
+		n := f.moments[at]
+		if a.at == at && a.before == before && (n == a.count || a.every && n%a.count == 0) {
+			f.shoot(a, m, fate)
 		}
-		if a.fault == hang && !w.mayHang(m) {
-			continue
+	}
+	if a := m.next; a != nil && a.at == at && a.before == before {
+		if m.next = nil; !f.shoot(a, m, fate) {
+			m.next = a
 		}
-		if !f.next(a.fault) {
-			continue
-		}
-		f.struck[i] = m
-		w.trace.say(m, "aimed: %v", a)
-		if a.fault == atClock {
-			m.readings = 1 + f.detail[atClock].IntN(3)
-		}
-		if fate.strike(a.fault) {
-			continue
-		}
-		struck := m
-		if !a.self {
-			struck = w.machines[f.detail[a.fault].IntN(len(w.machines))]
-		}
-		if a.fault == evict && fate.key != "" {
-			f.aimedKey = fate.key // it is about this one
-		}
-		if a.delay == 0 && w.running == nil { // otherwise a process would crash itself in the middle
-			f.happen(a.fault, struck)
-			continue
-		}
-		w.after(int64(a.delay), func() {
-			if !w.quiet {
-				f.last = a.fault
-				f.happen(a.fault, struck)
-			}
-		})
 	}
 }
 
-// due reports whether an aim strikes at this moment of a machine.
-func (f *faults) due(i int, m *machine) bool {
-	a := &f.w.plan.aims[i]
-	if !a.next {
-		n := f.moments[a.at]
-		return n == a.count || a.every && n%a.count == 0
-	}
-	if i == 0 || f.struck[i-1] != m {
+// shoot makes an aimed fault happen at a moment of a machine, and reports whether its turn is over.
+func (f *faults) shoot(a *aim, m *machine, fate *fate) bool {
+	w := f.w
+	if a.fault == hang && !w.mayHang(m) {
 		return false
 	}
-	f.struck[i-1] = nil
+	if !f.next(a.fault) {
+		return true
+	}
+	w.trace.say(m, "aimed: %v", a)
+	if a.then != nil {
+		m.next = a.then
+	}
+	if a.fault == atClock {
+		m.readings = 1 + f.detail[atClock].IntN(3)
+	}
+	if fate.strike(a.fault) {
+		return true
+	}
+	struck := m
+	if !a.self {
+		struck = w.machines[f.detail[a.fault].IntN(len(w.machines))]
+	}
+	if a.fault == evict && fate.key != "" {
+		f.aimedKey = fate.key // it is about this one
+	}
+	if a.delay == 0 && w.running == nil { // otherwise a process would crash itself in the middle
+		f.happen(a.fault, struck)
+		return true
+	}
+	w.after(int64(a.delay), func() {
+		if !w.quiet {
+			f.last = a.fault
+			f.happen(a.fault, struck)
+		}
+	})
 	return true
 }
 

@@ -69,15 +69,13 @@ type faults struct {
 	last     kind
 	at       int64 // time of the latest fault
 	moments  [moments]int
-	struck   []*machine // whom each aim struck last
-	aimedKey string     // the next key to lose
+	aimedKey string // the next key to lose
 	// claimedAt is the time of the latest claim.
 	claimedAt int64
 }
 
 func (f *faults) begin(w *world) {
 	f.w = w
-	f.struck = make([]*machine, len(w.plan.aims))
 	for k := range kinds {
 		f.strike[k] = stream(w.Seed+w.plan.again, streamFaults<<8|uint64(k))
 		f.detail[k] = stream(w.Seed+w.plan.again, streamFaults<<16|uint64(k))
@@ -171,6 +169,9 @@ func (f *faults) happen(k kind, m *machine) {
 		w.after(f.duration(time.Minute), func() { m.begin() })
 	case cutOff:
 		d := f.duration(maxPause)
+		if w.plan.duel { // long enough for the fence to pass
+			d += int64(w.plan.window)
+		}
 		w.trace.say(m, "is cut off from the store for %v", time.Duration(d))
 		m.cut = max(m.cut, w.now+d)
 	case takeBack:
@@ -188,10 +189,17 @@ func (f *faults) arrive(r *rand.Rand) {
 	if p.late == 0 {
 		return
 	}
-	for n := r.IntN(3); p.late > 0 && n > 0; n-- {
+	n := r.IntN(3)
+	if p.duel {
+		n = 1
+	}
+	for ; p.late > 0 && n > 0; n-- {
 		m := f.w.machines[p.machines-p.late]
 		p.late--
 		within := pick(r, 4*p.latency, p.slowestLook())
+		if p.duel && p.layout.MaxWorker() == 0 { // before the holder looks
+			within = 4 * p.latency
+		}
 		f.w.after(r.Int64N(int64(within)), func() { m.begin() })
 	}
 }

@@ -37,7 +37,8 @@ type machine struct {
 	// starting: without a lease the clock must not be behind when a life begins.
 	starting bool
 
-	readings int // it stands still after this many more clock readings; 0: it does not
+	next     *aim // the fault that strikes its next request of one kind; nil: none
+	readings int  // it stands still after this many more clock readings; 0: it does not
 
 	tasks []*task
 	life  *life

@@ -261,7 +261,7 @@ func (o *oracle) stuck(m *machine) {
 	var back *firn.ClockBackError
 	switch err := l.last; {
 	case o.w.plan.short && errors.Is(err, firn.ErrRange):
-	case errors.Is(err, firn.ErrTimeExhausted) && o.w.plan.ended(o.w):
+	case o.w.plan.ended(o.w) && (errors.Is(err, firn.ErrTimeExhausted) || errors.Is(l.refused, firn.ErrTimeExhausted)):
 	case o.w.now-l.granted < int64(time.Second):
 		// It waited for a worker, and got one just now.
 	case errors.Is(err, lease.ErrFull), errors.Is(l.refused, lease.ErrFull):

@@ -28,6 +28,7 @@ const (
 // often: histories with a bit of everything are all alike.
 type plan struct {
 	regime   Regime
+	duel     bool // there are as many workers as holders, and a newcomer that wants one
 	small    bool // few processes, few faults, most of them aimed
 	machines int
 	late     int // how many of these begin when the store loses writes
@@ -79,6 +80,9 @@ var layouts = []string{
 // smallLayouts have one or two workers.
 var smallLayouts = []string{"41/0/0/3,unit=1s", "41/0/0/3,unit=100ms", "41/0/1/3,unit=1s", "41/0/1/4,unit=10ms", "41/0/0/4,unit=1ms", "50/0/0/4,unit=100us", "41/0/0/6,unit=10s"}
 
+// duelLayouts have one worker, or two, and ticks so long that both processes issue ids in some of them.
+var duelLayouts = [][]string{{"41/0/0/3,unit=1s", "41/0/0/3,unit=100ms"}, {"41/0/1/3,unit=1s", "41/0/1/3,unit=100ms"}}
+
 // roomyLayouts have several workers for each of two processes.
 var roomyLayouts = []string{"41/0/2/4,unit=1s", "41/0/3/5,unit=1s", "41/0/2/3,unit=100ms", "41/0/3/4,unit=1ms", "39/0/2/3,unit=10ms,order=sequence-worker"}
 
@@ -95,7 +99,7 @@ const (
 // crowds makes a third of the pools large.
 func (p *plan) crowds(seed uint64) {
 	r := stream(seed, streamCrowd)
-	if p.process != "firn" || p.strict > 0 || p.source != "" || r.IntN(3) > 0 {
+	if p.process != "firn" || p.strict > 0 || p.source != "" || p.duel || r.IntN(3) > 0 {
 		return
 	}
 	p.crowded = true
@@ -226,9 +230,13 @@ func (p *plan) leaveOut(o *Options) {
 	}
 	aims := p.aims[:0:0]
 	for _, a := range p.aims {
-		if !p.never[a.fault] {
-			aims = append(aims, a)
+		if p.never[a.fault] {
+			continue
 		}
+		if a.then != nil && p.never[a.then.fault] {
+			a.then = nil
+		}
+		aims = append(aims, a)
 	}
 	p.aims = aims
 }

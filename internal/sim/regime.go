@@ -49,7 +49,7 @@ var (
 )
 
 // losing combines a loss with a holder that does not notice it.
-var losing = [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}}
+var losing = [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}, {fork, evict}, {fork, evict}}
 
 // regimes is the table: the processes, the faults, and the promises.
 var regimes = map[Regime]regime{
@@ -58,7 +58,7 @@ var regimes = map[Regime]regime{
 	Durable: {
 		process: "firn",
 		faults:  slices.Concat(clockFaults, processFaults, networkFaults, serverFaults, []kind{takeBack}),
-		pairs:   [][2]kind{{fork, cutOff}, {unlink, failover}, {unconfirmed, failover}, {lostAnswer, crash}},
+		pairs:   [][2]kind{{fork, cutOff}, {unlink, failover}, {unconfirmed, failover}, {lostAnswer, crash}, {lostRequest, cutOff}, {lostRequest, cutOff}},
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = pick(r, 100*time.Millisecond, p.tolerance/4, time.Minute)
 			p.drift = pick[int64](r, 0, 500, 50_000)
@@ -74,7 +74,7 @@ var regimes = map[Regime]regime{
 	Reasserted: {
 		process: "firn",
 		faults:  []kind{leave, hourStep, backStep, forwardStep, hang, failover, fork, rebirth, wipe, restore, takeBack},
-		pairs:   [][2]kind{{wipe, hang}, {wipe, wipe}, {hourStep, wipe}, {restore, hang}, {hourStep, restore}, {takeBack, restore}, {forwardStep, restore}, {forwardStep, backStep}},
+		pairs:   [][2]kind{{wipe, hang}, {wipe, wipe}, {hourStep, wipe}, {hourStep, wipe}, {restore, hang}, {hourStep, restore}, {takeBack, restore}, {forwardStep, restore}, {forwardStep, backStep}},
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = 500 * time.Millisecond
 			p.drift = 20
@@ -166,7 +166,9 @@ func drawStrict(p *plan, r *rand.Rand) {
 	p.maxLead = pick(r, 0, maxLead)
 	p.async = r.IntN(2) == 0
 	p.replicated = r.IntN(2) == 0
-	p.slowLeg = pick(r, 0, 0, 0, 0, 0, p.patience/2)
+	if r.IntN(3) == 0 {
+		p.patience, p.slowLeg = longestPatience, longestPatience/2
+	}
 	p.setStrict(r)
 	p.serverSkew = pick(r, 0, p.tolerance, p.tolerance)
 }
@@ -175,7 +177,11 @@ func drawStrict(p *plan, r *rand.Rand) {
 // tolerance nearly the greatest.
 func (p *plan) setStrict(r *rand.Rand) {
 	unit := p.layout.Unit()
-	p.window = max(pick(r, 10*time.Second, 30*time.Second), 6*unit)
+	p.window = pick(r, 10*time.Second, 30*time.Second)
+	if p.duel {
+		p.window = 10 * time.Second
+	}
+	p.window = max(p.window, 6*unit)
 	p.tolerance = (p.window - 4*unit) / time.Duration(16+r.IntN(16))
 	// A clock beyond the tolerance is refused, unless the delay of the store's answer hides it.
 	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)

@@ -236,7 +236,7 @@ func TestAFailureIsMadeSmaller(t *testing.T) {
 	for seed := uint64(300); seed < 400; seed++ { // about one in forty fails
 		o := Options{Seed: seed, Regime: Unprotected}
 		r := Run(o)
-		if r.Finding == nil {
+		if r.Finding == nil || r.Faults < 5 { // it is small enough
 			continue
 		}
 		small, s := Shrink(o, 20*time.Second)

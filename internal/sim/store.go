@@ -86,7 +86,7 @@ func (s *register) suffer(k kind, r *rand.Rand) {
 		s.begin(s.main)
 		w.trace.say(nil, "the store is restarted: %s", s.main.life)
 	case wipe:
-		if r.IntN(3) == 0 {
+		if r.IntN(3) == 0 && !w.plan.duel {
 			s.ambush = true
 			return
 		}
@@ -96,7 +96,11 @@ func (s *register) suffer(k kind, r *rand.Rand) {
 		if r.IntN(2) == 0 { // a copy that just lacks the latest claim
 			ago = w.now - w.faults.claimedAt + 1
 		}
-		s.restore(ago, r.IntN(2) == 0)
+		newLife := r.IntN(2) == 0
+		if w.plan.duel { // the latest that does not show its age otherwise
+			ago, newLife = 0, false
+		}
+		s.restore(ago, newLife)
 	case evict:
 		s.evict(r)
 	default:
@@ -146,6 +150,10 @@ func (s *register) fork(d int64, r *rand.Rand) {
 	}
 	for _, m := range w.machines {
 		m.cutOff = r.IntN(2) == 0
+	}
+	if w.plan.duel && len(w.machines) > 1 { // until a claim's wait is over
+		w.machines[0].cutOff = !w.machines[1].cutOff
+		d += 2 * int64(w.plan.strict)
 	}
 	both := s.old
 	s.leaks = r.IntN(2) == 0
