@@ -106,32 +106,21 @@ func (p *plan) drawPair(r *rand.Rand, row *regime) {
 		a.count = 1 + r.IntN(4)
 		if pair[0] == restore {
 			a.count += 20 // there is an old copy; and a newcomer comes between the looks of two holders
-			p.pitch(r, 2, 1)
+			p.makeDuel(r, 2, 1)
 		} else {
-			p.pitch(r, 1, 1)
+			p.makeDuel(r, 1, 1)
 			p.window = 30 * time.Second // the fence does not stop the holder before the grace is over
 		}
 		p.aims = append(p.aims, a)
 		return
 	case pair[0] == lostRequest: // a renewal that its process may take for done
-		p.pitch(r, 1, 0)
+		p.makeDuel(r, 1, 0)
 		p.machines++ // it waits for the fence, which passes before the holder reaches the store again
 		once(renewed, true, 1+r.IntN(2))
 		b.delay = 0
-	case pair[0] == fork && slices.Contains(losses, pair[1]): // one side of the fork loses a claim while it waits
-		once(claimed, false, 2+r.IntN(2))
-		a.delay, b.delay = time.Second, time.Second
-		p.pitch(r, 1, 0)
-		p.machines++
-		p.replicated, p.async = true, false
-		if p.strict > 0 {
-			p.setStrict(r)
-			p.skew, p.serverSkew, p.slowLeg = p.tolerance/2, 0, 0
-			p.mean[leave] = p.strict + p.window // another claims its worker, in a pool that is open
-		}
 	case pair[0] == hourStep && pair[1] == wipe && r.IntN(2) == 0:
 		// The loss comes while a renewal is due and refused for the clock, long before the fence.
-		p.pitch(r, 1, 1)
+		p.makeDuel(r, 1, 1)
 		p.window, p.think, p.clock, p.never[hourStep] = time.Minute, time.Second, true, false
 		once(claimed, false, 1)
 		a.delay = 2 * time.Second
@@ -143,18 +132,6 @@ func (p *plan) drawPair(r *rand.Rand, row *regime) {
 		b.delay = time.Duration(r.Int64N(int64(p.grace()))) // while newcomers wait
 	}
 	p.aims = append(p.aims, a, b)
-}
-
-// pitch makes a world of one or two holders of all workers, and late newcomers that want one of these. Their clocks are
-// right until an aimed fault strikes, and only that loses writes.
-func (p *plan) pitch(r *rand.Rand, holders, late int) {
-	p.duel, p.machines, p.late = true, holders+late, late
-	p.layout = layoutOf(pick(r, duelLayouts[holders-1]...))
-	p.window, p.look, p.tolerance, p.ahead = 10*time.Second, 0, 4*time.Second, 0 // fences pass soon
-	p.skew, p.drift, p.think, p.retry = 100*time.Millisecond, 20, 300*time.Millisecond, 500*time.Millisecond
-	for _, k := range slices.Concat(clockFaults, losses) {
-		p.mean[k] = 0
-	}
 }
 
 func (p *plan) drawAim(r *rand.Rand, faults []kind) aim {

@@ -80,9 +80,6 @@ var layouts = []string{
 // smallLayouts have one or two workers.
 var smallLayouts = []string{"41/0/0/3,unit=1s", "41/0/0/3,unit=100ms", "41/0/1/3,unit=1s", "41/0/1/4,unit=10ms", "41/0/0/4,unit=1ms", "50/0/0/4,unit=100us", "41/0/0/6,unit=10s"}
 
-// duelLayouts have one worker, or two, and ticks so long that both processes issue ids in some of them.
-var duelLayouts = [][]string{{"41/0/0/3,unit=1s", "41/0/0/3,unit=100ms"}, {"41/0/1/3,unit=1s", "41/0/1/3,unit=100ms"}}
-
 // roomyLayouts have several workers for each of two processes.
 var roomyLayouts = []string{"41/0/2/4,unit=1s", "41/0/3/5,unit=1s", "41/0/2/3,unit=100ms", "41/0/3/4,unit=1ms", "39/0/2/3,unit=10ms,order=sequence-worker"}
 

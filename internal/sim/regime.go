@@ -49,7 +49,7 @@ var (
 )
 
 // losing combines a loss with a holder that does not notice it.
-var losing = [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}, {fork, evict}, {fork, evict}}
+var losing = [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}}
 
 // regimes is the table: the processes, the faults, and the promises.
 var regimes = map[Regime]regime{
@@ -177,11 +177,7 @@ func drawStrict(p *plan, r *rand.Rand) {
 // tolerance nearly the greatest.
 func (p *plan) setStrict(r *rand.Rand) {
 	unit := p.layout.Unit()
-	p.window = pick(r, 10*time.Second, 30*time.Second)
-	if p.duel {
-		p.window = 10 * time.Second
-	}
-	p.window = max(p.window, 6*unit)
+	p.window = max(pick(r, 10*time.Second, 30*time.Second), 6*unit)
 	p.tolerance = (p.window - 4*unit) / time.Duration(16+r.IntN(16))
 	// A clock beyond the tolerance is refused, unless the delay of the store's answer hides it.
 	p.skew = pick(r, p.tolerance, p.tolerance, p.tolerance+2*p.patience/3) - min(4*p.latency, p.tolerance/2)

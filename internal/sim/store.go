@@ -151,10 +151,6 @@ func (s *register) fork(d int64, r *rand.Rand) {
 	for _, m := range w.machines {
 		m.cutOff = r.IntN(2) == 0
 	}
-	if w.plan.duel && len(w.machines) > 1 { // until a claim's wait is over
-		w.machines[0].cutOff = !w.machines[1].cutOff
-		d += 2 * int64(w.plan.strict)
-	}
 	both := s.old
 	s.leaks = r.IntN(2) == 0
 	w.trace.say(nil, "both sides answer, for %v", time.Duration(d))
