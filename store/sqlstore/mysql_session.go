@@ -37,6 +37,12 @@ const (
 	// Read_only fences off a primary that was replaced, or is about to be: an administrator's account must
 	// not write either. The setting is a number, or a word in newer versions.
 	mysqlWritable = `CONCAT(@@global.read_only) IN ('0', 'OFF')`
+	// Whether writes wait for a replica.
+	mysqlSemi = `/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
+			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */`
+	// Replicas take writes by default, of which their primary knows nothing. One that acknowledges its
+	// primary's writes, and waits for no replica itself, is no primary; two that follow each other wait both.
+	mysqlReplica = `MAX(variable_name IN ('Rpl_semi_sync_slave_status', 'Rpl_semi_sync_replica_status') AND variable_value = 'ON') AND NOT ` + mysqlSemi
 	// MariaDB shows the position a session logged last; it does not move if the log leaves a write out.
 	mysqlGuard = mysqlFit + ` AND @firn_life = ? AND ` + mysqlWritable + ` /*M! AND NOT ` + mysqlForeign + ` AND (@firn_logged := @@last_gtid) IS NOT NULL */`
 
@@ -62,8 +68,7 @@ const (
 		@firn_life := CASE WHEN unfit IN ('fit', 'read-only') THEN
 			CONCAT_WS(' ', CASE WHEN CHAR_LENGTH(cluster) > 0 THEN CONCAT('` + mysqlGalera + `', cluster) END,
 				@@hostname, @@port, @@server_id, /*!50720 @@server_uuid, */ /*M! RIGHT(UUID(), 17), */ CAST(UNIX_TIMESTAMP() AS SIGNED) - uptime) END,
-		/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
-			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */,
+		` + mysqlSemi + `,
 		COALESCE(semi = 'ON', 0), COALESCE(missed, 0), COALESCE(acked, 0), CASE WHEN since <= 0 THEN -1 ELSE uptime - COALESCE(since, uptime) END, /*M! @@last_gtid <=> @firn_logged */ /*!50720 FALSE */
 	FROM (SELECT CASE WHEN @@autocommit = 0 THEN 'autocommit' WHEN ` + mysqlIsolation + ` = 'READ-UNCOMMITTED' THEN 'isolation'
 			WHEN @@character_set_client <> @@character_set_connection THEN 'charset'
@@ -77,16 +82,16 @@ const (
 				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_forced_binlog_format')) THEN 'format' */
 			/*M! WHEN ` + mysqlForeign + ` THEN 'foreign' */
 			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format'
-			WHEN NOT ` + mysqlWritable + ` THEN 'read-only' ELSE 'fit' END AS unfit,
+			WHEN NOT ` + mysqlWritable + ` THEN 'read-only' WHEN ` + mysqlReplica + ` THEN 'replica' ELSE 'fit' END AS unfit,
 		MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
 		MAX(CASE WHEN variable_name = 'Uptime_since_flush_status' THEN CAST(variable_value AS SIGNED) END) AS since,
 		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
-		MAX(CASE WHEN variable_name LIKE 'Rpl%_status' THEN variable_value END) AS semi,
+		MAX(CASE WHEN variable_name IN ('Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status') THEN variable_value END) AS semi,
 		MAX(CASE WHEN variable_name LIKE '%_no_tx' THEN CAST(variable_value AS SIGNED) END) AS missed,
 		MAX(CASE WHEN variable_name LIKE '%_yes_tx' THEN CAST(variable_value AS SIGNED) END) AS acked
 		FROM ` + mysqlStatus + ` WHERE variable_name IN ('Uptime', 'Uptime_since_flush_status', 'wsrep_cluster_state_uuid', 'Rpl_semi_sync_master_status',
 			'Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_no_tx', 'Rpl_semi_sync_source_no_tx',
-			'Rpl_semi_sync_master_yes_tx', 'Rpl_semi_sync_source_yes_tx')) AS s`
+			'Rpl_semi_sync_master_yes_tx', 'Rpl_semi_sync_source_yes_tx', 'Rpl_semi_sync_slave_status', 'Rpl_semi_sync_replica_status')) AS s`
 )
 
 // mysqlUnfit explains why mysqlVet rejects a session.
@@ -98,6 +103,7 @@ var mysqlUnfit = map[string]string{
 	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
 	"dirty":       "wsrep_dirty_reads is on, so that a member without quorum would show what was true before: turn it off",
 	"foreign":     "skip_replication is on, or server_id is not the server's own, so that a replica leaves out its writes: set neither",
+	"replica":     "the server acknowledges the writes of another, and its own wait for no replica: name the primary. After a promotion: STOP SLAVE; RESET SLAVE ALL",
 	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
 	"format":      "binlog_format or wsrep_forced_binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
 }

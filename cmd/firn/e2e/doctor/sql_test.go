@@ -61,12 +61,15 @@ func init() {
 		server := servers.MariaDB(d, "--log-bin", "--server-id=1", "--sync-binlog=1")
 		url := "mysql://root:@" + server.Addr() + "/shop"
 		d.mariadb(server, "CREATE DATABASE shop")
+		plain := servers.MariaDBReplica(d, server, "--server-id=3", "--rpl-semi-sync-slave-enabled=0")
+		d.finds("doubtful", "role", "two primaries that both answer", "--store", "mysql://root:@"+plain.Addr()+"/shop")
+		plain.Kill()
 		replica := servers.MariaDBReplica(d, server, "--server-id=2")
 		d.finds("bad", "replicas", "turn on semi-synchronous replication", "--store", url)
-		d.finds("doubtful", "role", "two primaries that both answer", "--store", "mysql://root:@"+replica.Addr()+"/shop")
 		d.mariadb(server, "SET GLOBAL rpl_semi_sync_master_enabled = 1")
 		d.mariadb(replica, "STOP SLAVE", "START SLAVE") // it asks for it when it connects
 		d.finds("good", "replicas", "which have a write before it is confirmed", "--store", url)
+		d.refuses("name the primary", "--store", "mysql://root:@"+replica.Addr()+"/shop")
 	}
 	cases["mariadb at its start"] = func(d *doctor) {
 		for _, start := range []struct {

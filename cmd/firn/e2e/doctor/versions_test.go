@@ -68,6 +68,7 @@ var versions = map[string]func(*doctor){
 		d.mariadb(server, "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'", "SET GLOBAL rpl_semi_sync_source_enabled = 1")
 		d.mariadb(replica, "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'", "SET GLOBAL rpl_semi_sync_replica_enabled = 1", "STOP REPLICA", "START REPLICA")
 		d.finds("good", "replicas", "1, which have a write before it is confirmed", "--store", account)
+		d.refuses("name the primary", "--store", follower)
 		d.mariadb(replica, "SET GLOBAL read_only = 1")
 		d.finds("bad", "role", "it is a replica, or read-only", "--store", follower)
 	},

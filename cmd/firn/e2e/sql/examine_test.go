@@ -81,10 +81,9 @@ func TestReplicasOfMySQLThatNoWriteWaitsForAreBad(t *testing.T) {
 	finds(t, s, store.Bad, "1, of which 1 are")
 	finds(t, plain, store.Bad, "1, of which 1 are")
 	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 1")
-	on := engine{replica, e.dialect, e.driver, e.key}
-	on.raw(t, "", "STOP SLAVE", "START SLAVE") // it requests acknowledgements when it connects
+	engine{replica, e.dialect, e.driver, e.key}.raw(t, "", "STOP SLAVE", "START SLAVE") // it requests acknowledgements when it connects
 	finds(t, s, store.Good, "1, which have")
-	servers.MariaDBReplica(t, e.Server, "--server-id=3", "--rpl-semi-sync-slave-enabled=0")
+	on := engine{servers.MariaDBReplica(t, e.Server, "--server-id=3", "--rpl-semi-sync-slave-enabled=0"), e.dialect, e.driver, e.key}
 	finds(t, s, store.Bad, "2, of which 1 are")
 	looks(t, on.mustOpen(t, on.source("root", name, "")), "role", store.Doubtful, "two primaries")
 	on.raw(t, "", "SET GLOBAL read_only = 1")

@@ -367,6 +367,30 @@ func TestAMySQLSessionThatLogsNothingIsRefused(t *testing.T) {
 	expect(t, "a session that logs nothing", e.try(e.source("root", name, "sql_log_bin=0")), store.ErrRefused, "sql_log_bin=1")
 }
 
+// A replica takes writes, unless it is read-only, and its primary does not have them.
+func TestAMySQLReplicaThatTakesWritesIsRefused(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t, "--log-bin", "--server-id=1", "--rpl-semi-sync-master-enabled=1")
+	on := engine{servers.MariaDBReplica(t, e.Server, "--server-id=2", "--log-bin"), e.dialect, e.driver, e.key}
+	name := e.fresh(t, "shop")
+	s := e.mustOpen(t, e.source("root", name, ""))
+	untilConfirmed(t, s, "k", "by the primary")
+	until(t, "the replica to have it", func() bool {
+		var n int
+		return on.connect(t, on.source("root", "", "")).QueryRow("SELECT count(*) FROM "+name+".firn_registers").Scan(&n) == nil && n == 1
+	})
+	expect(t, "a replica", on.try(on.source("root", name, "")), store.ErrRefused, "name the primary", "STOP SLAVE")
+
+	// It is promoted, and the former primary follows it under an open store.
+	on.raw(t, "", "STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL rpl_semi_sync_master_enabled = 1")
+	e.raw(t, "", "SET GLOBAL rpl_semi_sync_slave_enabled = 1", fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', MASTER_USE_GTID=current_pos", on.Port()), "START SLAVE")
+	untilConfirmed(t, on.mustOpen(t, on.source("root", name, "")), "k2", "by the promoted")
+	e.raw(t, "", "SET GLOBAL rpl_semi_sync_master_enabled = 0")
+	_, err := s.CompareAndSwap(context.Background(), "k3", 0, nil)
+	expect(t, "a former primary, in an open session", err, store.ErrUnavailable, "name the primary")
+	expect(t, "a former primary", e.try(e.source("root", name, "")), store.ErrRefused, "name the primary")
+}
+
 // A replica treats a write that is marked to be skipped, or logged as if it came from that replica, as
 // done, and acknowledges it with the next write of any session.
 func TestAMySQLSessionWhoseWritesAReplicaSkipsIsRefused(t *testing.T) {
