@@ -17,8 +17,11 @@ import (
 // halted: these ticks stay its own unless the store has granted them again.
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.halt(ctx, lost, cause)
-	l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
-	l.note(func(s *State) { s.Losses, s.Last = s.Losses+1, cause })
+	var first bool
+	l.note(func(s *State) { first, s.Last = count(&l.lost, lost, &s.Losses), cause })
+	if first {
+		l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
+	}
 	if l.cfg.Generator.Clock != firn.ClockVirtual {
 		// Ask again: the look that found the loss may have been slow, and the clock wrong before it.
 		ask = l.newAsk(l.gen.State().Last + 1)
@@ -45,6 +48,16 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	}
 }
 
+// count counts the loss of a grant, unless it was the last to be counted: until another worker is found, each turn
+// finds the same loss.
+func count(last *firn.Grant, lost firn.Grant, n *int64) bool {
+	if *n > 0 && last.Worker == lost.Worker && last.After == lost.After {
+		return false
+	}
+	*last, *n = lost, *n+1
+	return true
+}
+
 // halt stops the generator if another process may have been granted the same ticks. It then releases the lost
 // worker, so that its next grant begins above the ticks used here. If that fails, the next turn finds the same loss.
 // It also stops the generator after errPast, since the slot is no longer read then. Otherwise, once a clock that was
@@ -52,12 +65,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	overlap := errors.Is(cause, ErrOverlap)
 	if overlap {
-		l.note(func(s *State) {
-			if s.Overlaps == 0 || l.overlap.Worker != lost.Worker || l.overlap.After != lost.After { // not yet counted
-				l.overlap = lost
-				s.Overlaps++
-			}
-		})
+		l.note(func(s *State) { count(&l.overlap, lost, &s.Overlaps) })
 	}
 	if !overlap && !errors.Is(cause, errPast) {
 		return

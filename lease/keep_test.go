@@ -229,6 +229,42 @@ func TestALossIsOfTheWorkerThatWasHeld(t *testing.T) {
 	}
 }
 
+// nowhere has one worker, which it then loses.
+type nowhere struct{ *leaver }
+
+func (s nowhere) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+	if len(s.give) == 0 {
+		return firn.Grant{}, errAway
+	}
+	return s.leaver.Acquire(ctx, ask)
+}
+
+func (nowhere) Renew(context.Context, firn.Grant, Ask) (firn.Grant, error) {
+	return firn.Grant{}, ErrLost
+}
+
+// While no other worker is free, each turn finds the same loss.
+func TestALossIsCountedAndLoggedOnce(t *testing.T) {
+	source := nowhere{&leaver{give: []int64{1}}}
+	l, clock := switching(t, source)
+	var log strings.Builder
+	l.cfg.Log = logTo(&log)
+	lose := func(want int64) {
+		t.Helper()
+		for range 3 {
+			clock.Pass(20 * time.Second)
+			l.turn(context.Background())
+		}
+		if s, n := l.State(), strings.Count(log.String(), `msg="worker lost`); s.Losses != want || int64(n) != want {
+			t.Errorf("%d losses are counted as %d, and logged %d times: %s", want, s.Losses, n, log.String())
+		}
+	}
+	lose(1)
+	source.give = []int64{2}
+	l.turn(context.Background())
+	lose(2)
+}
+
 func TestAGrantThatDoesNotFitTheLayoutIsGivenBack(t *testing.T) {
 	source := &leaver{give: []int64{16}}
 	_, err := start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}})
