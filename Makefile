@@ -127,12 +127,12 @@ bench-keys: ## insert a million rows with each kind of key into MariaDB and Post
 	go run ./bench/keys -rounds 3
 
 .PHONY: chaos
-chaos: build ## do real faults to processes over every real store for an hour (FOR each, STORES, SEED), and look for ids issued twice
+chaos: build ## do real faults to processes over every real store for an hour and a quarter (FOR each, STORES, SEED), and look for ids issued twice
 	scripts/need-servers
 	go run ./bench/chaos -firn bin/firn $(if $(FOR),-for $(FOR)) $(if $(STORES),-stores $(STORES)) $(if $(SEED),-seed $(SEED))
 
 .PHONY: chaos-short
-chaos-short: build ## the same for four minutes
+chaos-short: build ## the same for five minutes
 	scripts/need-servers
 	go run ./bench/chaos -firn bin/firn -short $(if $(SEED),-seed $(SEED))
 

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
@@ -43,7 +44,9 @@ var makers = []maker{
 	{"redis-sentinel", onSentinel},
 	{"redis-cluster", onCluster},
 	{"mariadb", onMariaDB},
+	{"mariadb-replica", onSemiSync},
 	{"postgres", onPostgres},
+	{"postgres-standby", onStandby},
 	{"etcd", onEtcd},
 	{"zookeeper", onZooKeeper},
 	{"redis-set-back", setBack(onRedis, wipeRedis)},
@@ -86,14 +89,15 @@ func onRedis(h *host.Host, net *network.Network, _ string) (*backend, error) {
 
 func onMariaDB(h *host.Host, net *network.Network, _ string) (*backend, error) {
 	s := servers.MariaDB(h)
-	if err := mariadb(s, "CREATE DATABASE firn"); err != nil {
+	if _, err := mariadb(s, "CREATE DATABASE firn"); err != nil {
 		return nil, err
 	}
 	return single(net, "mariadb", "mysql://root:@%s/firn", true, s)
 }
 
-func mariadb(s *servers.Server, statement string) error {
-	return command("mariadb", "--no-defaults", "--user=root", "--protocol=tcp", "--host=127.0.0.1", fmt.Sprintf("--port=%d", s.Port()), "-e", statement)
+// mariadb returns what a statement selects, without names.
+func mariadb(s *servers.Server, statement string) (string, error) {
+	return output("mariadb", "--no-defaults", "--user=root", "--protocol=tcp", "--host=127.0.0.1", fmt.Sprintf("--port=%d", s.Port()), "--skip-column-names", "-e", statement)
 }
 
 func onPostgres(h *host.Host, net *network.Network, _ string) (*backend, error) {
@@ -104,10 +108,22 @@ func onZooKeeper(h *host.Host, net *network.Network, _ string) (*backend, error)
 	return single(net, "zookeeper", "zookeeper://%s/chaos", false, servers.ZooKeeper(h))
 }
 
+// psql returns what a statement selects, without names.
+func psql(s *servers.Server, statement string) (string, error) {
+	return output("psql", "-h", "127.0.0.1", "-p", fmt.Sprint(s.Port()), "-U", "postgres", "-Atc", statement)
+}
+
 // command runs a program and waits for its end.
 func command(name string, args ...string) error {
-	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %q: %w: %s", name, args, err, out)
+	_, err := output(name, args...)
+	return err
+}
+
+// output runs a program to its end, and returns its output without the last end of line.
+func output(name string, args ...string) (string, error) {
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %q: %w: %s", name, args, err, out)
 	}
-	return nil
+	return strings.TrimSpace(string(out)), nil
 }

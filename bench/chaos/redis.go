@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/firn-id/firn/bench/internal/host"
@@ -28,11 +26,11 @@ func newRedis(net *network.Network, name string) (*redisNode, error) {
 	return &redisNode{node: node{name: name}, known: known}, err
 }
 
-// start starts it as a replica or a primary, with the addresses that it announces to others.
-func (r *redisNode) start(h *host.Host, n *network.Network, of *redisNode) {
+// start starts it as a replica of an address, or as a primary, with the addresses that it announces to others.
+func (r *redisNode) start(h *host.Host, n *network.Network, primary string) {
 	role := "no one"
-	if of != nil {
-		role = strings.Replace(of.known, ":", " ", 1)
+	if primary != "" {
+		role = strings.Replace(primary, ":", " ", 1)
 	}
 	// At a start, the arguments set the role: see keepRole.
 	r.args = []string{"--replicaof", role, "--replica-announce-ip", "127.0.0.1", "--replica-announce-port", port(r.known),
@@ -103,120 +101,45 @@ func (r *redisNode) follows() error {
 
 // onReplica is a primary with a replica that only an operator promotes.
 func onReplica(h *host.Host, n *network.Network, _ string) (*backend, error) {
-	p := &pair{apart: map[string]bool{}}
-	for k := range p.nodes {
-		r, err := newRedis(n, fmt.Sprintf("redis-%d", k+1))
-		if err != nil {
-			return nil, err
+	return newPair(n, "redis://%s", func(p *pair) error {
+		for k := range p.members {
+			r, err := newRedis(n, fmt.Sprintf("redis-%d", k+1))
+			if err != nil {
+				return err
+			}
+			p.members[k] = &member{
+				node: &r.node, known: r.known, ready: func(*member) error { return r.follows() }, follow: r.follow,
+				promote: func() error {
+					_, err := r.cli("REPLICAOF", "NO", "ONE")
+					return err
+				},
+			}
+			if k == 0 {
+				r.start(h, n, "")
+			} else {
+				r.start(h, n, p.members[0].known)
+			}
 		}
-		p.nodes[k] = r
-		if k == 0 {
-			r.start(h, n, nil)
-		} else {
-			r.start(h, n, p.nodes[0])
+		return p.members[1].ready(p.members[0])
+	})
+}
+
+// follow makes it a replica of another; down means that it was killed.
+func (r *redisNode) follow(primary *member, down bool) error {
+	address, port, _ := strings.Cut(primary.known, ":")
+	if down {
+		r.args[1] = address + " " + port
+		if err := host.Attempt(r.server.Restart); err != nil {
+			return err
 		}
-	}
-	address, err := n.Relay(p.route)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.nodes[1].follows(); err != nil {
-		return nil, err
-	}
-	return &backend{
-		url: "redis://" + address, clock: true, nodes: []*node{&p.nodes[0].node, &p.nodes[1].node},
-		faults: slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
-			{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
-			{name: "forked: a replica is promoted beside the primary and a process", weight: 6, alone: true, do: p.fork},
-			{name: "primary lost: a replica that was cut off is promoted", weight: 6, alone: true, do: p.lose},
-		}),
-	}, nil
-}
-
-// A pair is a primary and its replica.
-type pair struct {
-	nodes [2]*redisNode
-
-	mu      sync.Mutex
-	primary int
-	apart   map[string]bool // clients that reach the other one
-}
-
-func (p *pair) route(client string) (string, int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k := p.primary
-	if p.apart[client] {
-		k = 1 - k
-	}
-	return p.nodes[k].name, 0
-}
-
-// promote makes the replica a primary, and routes all clients but one to it.
-func (p *pair) promote(w *world, apart string) error {
-	old, next := p.nodes[p.primary], p.nodes[1-p.primary]
-	if _, err := next.cli("REPLICAOF", "NO", "ONE"); err != nil {
+	} else if _, err := r.cli("REPLICAOF", address, port); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	p.primary, p.apart[apart] = 1-p.primary, true
-	p.mu.Unlock()
-	w.net.Reset(func(client, node string) bool { return client != apart && node == old.name })
-	return nil
-}
-
-// lose cuts off the replica, kills the primary after a while and promotes the replica, which does not
-// have the latest writes. The old primary comes back as its replica.
-func (p *pair) lose(w *world, a act) error {
-	w.silence.leave(a.mark, time.Now())
-	defer func() { w.silence.back(time.Now()) }()
-	old, next := p.nodes[p.primary], p.nodes[1-p.primary]
-	w.net.Block(network.Sides(next.name))
-	defer w.net.Block(nil)
-	time.Sleep(between(a.rng, 100*time.Millisecond, steadyWindow))
-	if err := host.Attempt(old.server.Kill); err != nil {
-		return err
-	}
-	if err := p.promote(w, ""); err != nil {
-		return err
-	}
-	w.net.Block(nil)
-	time.Sleep(between(a.rng, 0, steadyWindow))
-	old.args[1] = "127.0.0.1 " + port(next.known)
-	if err := host.Attempt(old.server.Restart); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	clear(p.apart)
-	p.mu.Unlock()
-	return old.follows()
+	return r.follows()
 }
 
 // port returns the port of a listener's address.
 func port(address string) string {
 	_, port, _ := net.SplitHostPort(address)
 	return port
-}
-
-// fork cuts off the primary together with one process, and promotes the replica for all others.
-// Afterwards the old primary becomes a replica.
-func (p *pair) fork(w *world, a act) error {
-	w.silence.leave(a.mark, time.Now())
-	defer func() { w.silence.back(time.Now()) }()
-	old, next := p.nodes[p.primary], p.nodes[1-p.primary]
-	w.net.Block(network.Sides(old.name, a.on.name))
-	defer w.net.Block(nil)
-	if err := p.promote(w, a.on.name); err != nil {
-		return err
-	}
-	time.Sleep(between(a.rng, 2*steadyWindow, 3*steadyWindow))
-	if _, err := old.cli("REPLICAOF", "127.0.0.1", port(next.known)); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	clear(p.apart)
-	p.mu.Unlock()
-	w.net.Block(nil)
-	w.net.Reset(func(client, _ string) bool { return client == a.on.name })
-	return old.follows()
 }

@@ -31,9 +31,9 @@ func onSentinel(h *host.Host, n *network.Network, _ string) (*backend, error) {
 		s.nodes = append(s.nodes, r)
 		b.nodes = append(b.nodes, &r.node)
 		if k == 0 {
-			r.start(h, n, nil)
+			r.start(h, n, "")
 		} else {
-			r.start(h, n, s.nodes[0])
+			r.start(h, n, s.nodes[0].known)
 		}
 	}
 	var known []string

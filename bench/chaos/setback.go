@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,10 +161,14 @@ func wipeRedis(s *servers.Server) error {
 	return err
 }
 
-func wipeMariaDB(s *servers.Server) error { return mariadb(s, "DELETE FROM firn.firn_registers") }
+func wipeMariaDB(s *servers.Server) error {
+	_, err := mariadb(s, "DELETE FROM firn.firn_registers")
+	return err
+}
 
 func wipePostgres(s *servers.Server) error {
-	return command("psql", "-h", "127.0.0.1", "-p", fmt.Sprint(s.Port()), "-U", "postgres", "-c", "DELETE FROM firn_registers")
+	_, err := psql(s, "DELETE FROM firn_registers")
+	return err
 }
 
 func wipeEtcd(s *servers.Server) error {

@@ -54,27 +54,32 @@ func parse(text string) (string, bool) {
 	return net.JoinHostPort(net.IP(ip).String(), strconv.FormatUint(p, 10)), true
 }
 
-// owner returns the process that has the socket of an address, or 0.
+// owner returns the process that has the socket of an address: this one, or a child of it that has the socket
+// itself or below it, as a PostgreSQL whose processes connect. 0 if there is none.
 func owner(address net.Addr) int {
 	for _, s := range sockets() {
 		if s.local != address.String() || s.listen || s.inode == "0" {
 			continue
 		}
-		for _, pid := range family() {
-			if has(pid, s.inode) {
+		var below func(pid int) bool
+		below = func(pid int) bool { return has(pid, s.inode) || slices.ContainsFunc(children(pid), below) }
+		for _, pid := range children(os.Getpid()) {
+			if below(pid) {
 				return pid
 			}
+		}
+		if has(os.Getpid(), s.inode) {
+			return os.Getpid()
 		}
 	}
 	return 0
 }
 
-// family returns this process and its children, which include the clients.
-func family() []int {
-	all := []int{os.Getpid()}
-	lists, err := filepath.Glob("/proc/self/task/*/children")
+// children returns the children of a process, as far as they have not ended.
+func children(pid int) (all []int) {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
-		return all
+		return nil
 	}
 	for _, name := range lists {
 		list, err := os.ReadFile(name)

@@ -16,7 +16,7 @@ import (
 // primary has it on. The primary needs --log-bin and a --server-id, this one a different --server-id.
 func MariaDBReplica(t testing.TB, primary *Server, args ...string) *Server {
 	t.Helper()
-	s := MariaDB(t, append([]string{"--rpl-semi-sync-slave-enabled=1", "--slave-net-timeout=4", "--master-retry-count=0"}, args...)...)
+	s := MariaDB(t, append([]string{"--rpl-semi-sync-slave-enabled=1", "--slave-net-timeout=4"}, args...)...)
 	follow := fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos; START SLAVE",
 		primary.port)
 	if err := s.run("mariadb", "--no-defaults", "--user=root", "--protocol=tcp", "--host=127.0.0.1", "--port="+strconv.Itoa(s.port), "-e", follow); err != nil {

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/firn-id/firn/bench/internal/host"
+	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/store/storetest/servers"
+)
+
+// A mariadbNode is a MariaDB that may become a replica, or a primary that waits for one.
+type mariadbNode struct {
+	node
+	host  *host.Host
+	net   *network.Network
+	known string // the address of its relay
+	id    int
+	args  []string
+}
+
+// The roles of a server, for its next start.
+const (
+	isPrimary = "--rpl-semi-sync-master-enabled=1"
+	isReplica = "--rpl-semi-sync-slave-enabled=1"
+)
+
+// onSemiSync is a MariaDB that waits for a replica, which an operator promotes.
+func onSemiSync(h *host.Host, n *network.Network, _ string) (*backend, error) {
+	return newPair(n, "mysql://root:@%s/firn", func(p *pair) error {
+		for k := range p.members {
+			name := fmt.Sprintf("mariadb-%d", k+1)
+			known, err := n.Relay(network.To(name, 0))
+			if err != nil {
+				return err
+			}
+			r := &mariadbNode{node: node{name: name}, host: h, net: n, known: known, id: k + 1}
+			p.members[k] = &member{node: &r.node, known: known, ready: r.ready, promote: r.promote, follow: r.follow}
+			if k == 0 {
+				err = r.start(isPrimary)
+				if err == nil {
+					n.Node(name, r.server.Addr())
+					_, err = mariadb(r.server, "CREATE DATABASE firn")
+				}
+			} else {
+				err = r.follow(p.members[0], true)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// start starts it anew and empty. role also holds at its next starts, until it changes.
+func (r *mariadbNode) start(role string) error {
+	r.args = []string{role, fmt.Sprintf("--server-id=%d", r.id), "--log-bin", "--log-slave-updates", "--sync-binlog=1",
+		// Short, so that the primary often stops to wait.
+		"--rpl-semi-sync-master-timeout=1500", "--slave-net-timeout=4"}
+	if err := host.Attempt(func() { r.server = servers.MariaDB(r.host, r.args...) }); err != nil {
+		return err
+	}
+	return nil
+}
+
+// follow makes it a new replica, from a copy of the primary.
+func (r *mariadbNode) follow(primary *member, down bool) error {
+	if !down {
+		if err := host.Attempt(r.server.Kill); err != nil {
+			return err
+		}
+	}
+	if err := r.start(isReplica); err != nil {
+		return err
+	}
+	const client = " --no-defaults --user=root --protocol=tcp --host=127.0.0.1 --port=%d "
+	copied := fmt.Sprintf("set -o pipefail; mariadb-dump"+client+"--single-transaction --master-data --gtid --databases firn | mariadb"+client,
+		primary.server.Port(), r.server.Port())
+	if err := command("bash", "-c", copied); err != nil {
+		return err
+	}
+	if _, err := mariadb(r.server, fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%s, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos; START SLAVE",
+		port(primary.known))); err != nil {
+		return err
+	}
+	if _, err := mariadb(primary.server, "SET GLOBAL rpl_semi_sync_master_enabled = 1"); err != nil {
+		return err
+	}
+	if err := await("the primary waits for "+r.name, func() (bool, error) {
+		out, err := mariadb(primary.server, "SHOW STATUS WHERE Variable_name = 'Rpl_semi_sync_master_clients' AND Value = 1")
+		return out != "", err
+	}); err != nil {
+		return err
+	}
+	if err := r.ready(primary); err != nil {
+		return err
+	}
+	r.net.Node(r.name, r.server.Addr()) // as a replica; before, it was a store of its own
+	return nil
+}
+
+// ready waits until it has applied all that the primary has confirmed. At a restart MariaDB forgets
+// what it has acknowledged and not applied, and asks the primary for that again.
+func (r *mariadbNode) ready(primary *member) error {
+	at, err := mariadb(primary.server, "SELECT @@gtid_binlog_pos")
+	if err != nil {
+		return err
+	}
+	out, err := mariadb(r.server, fmt.Sprintf("SELECT MASTER_GTID_WAIT('%s', %d)", at, int(waitTime.Seconds())))
+	if err == nil && out != "0" {
+		err = fmt.Errorf("timeout after %v: %s is not at %s", waitTime, r.name, at)
+	}
+	return err
+}
+
+// promote applies first what was acknowledged.
+func (r *mariadbNode) promote() error {
+	if _, err := mariadb(r.server, "STOP SLAVE IO_THREAD"); err != nil {
+		return err
+	}
+	if err := await(r.name+" has applied what it received", func() (bool, error) {
+		out, err := mariadb(r.server, "SELECT count(*) FROM information_schema.processlist WHERE command = 'Slave_SQL' AND state LIKE 'Slave has read all relay log%'")
+		return out == "1", err
+	}); err != nil {
+		return err
+	}
+	r.args[0] = isPrimary
+	_, err := mariadb(r.server, "STOP SLAVE; RESET SLAVE ALL; SET GLOBAL rpl_semi_sync_slave_enabled = 0, GLOBAL rpl_semi_sync_master_enabled = 0")
+	return err
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/firn-id/firn/bench/internal/host"
+	"github.com/firn-id/firn/bench/internal/network"
+	"github.com/firn-id/firn/store/storetest/servers"
+)
+
+// A postgresNode is a PostgreSQL that may become a standby, or a primary that waits for one.
+type postgresNode struct {
+	node
+	host  *host.Host
+	net   *network.Network
+	known string // the address of its relay
+}
+
+// onStandby is a PostgreSQL that waits for a standby, which an operator promotes.
+func onStandby(h *host.Host, n *network.Network, _ string) (*backend, error) {
+	return newPair(n, "postgres://postgres:@%s/postgres?sslmode=disable", func(p *pair) error {
+		for k := range p.members {
+			name := fmt.Sprintf("postgres-%d", k+1)
+			known, err := n.Relay(network.To(name, 0))
+			if err != nil {
+				return err
+			}
+			r := &postgresNode{node: node{name: name}, host: h, net: n, known: known}
+			p.members[k] = &member{node: &r.node, known: known, ready: r.ready, promote: r.promote, follow: r.follow}
+			if k == 0 {
+				r.server = servers.Postgres(h, r.args("")...)
+				n.Node(name, r.server.Addr())
+			} else if err := r.follow(p.members[0], true); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// args are the settings of a server that is a standby of an address, or a primary.
+func (r *postgresNode) args(primary string) []string {
+	args := []string{"-c", "cluster_name=" + r.name, "-c", "wal_keep_size=256MB", "-c", "wal_receiver_timeout=5s", "-c", "wal_sender_timeout=5s"}
+	if primary != "" {
+		args = append(args, "-c", "primary_conninfo=host=127.0.0.1 user=postgres port="+port(primary))
+	}
+	return args
+}
+
+// follow makes it a new standby, from a copy of the primary.
+func (r *postgresNode) follow(primary *member, down bool) error {
+	if !down {
+		if err := host.Attempt(r.server.Kill); err != nil {
+			return err
+		}
+	}
+	if err := host.Attempt(func() { r.server = servers.PostgresStandby(r.host, primary.server, r.args(primary.known)...) }); err != nil {
+		return err
+	}
+	r.net.Node(r.name, r.server.Addr())
+	if err := waitFor(primary.server, r.name); err != nil {
+		return err
+	}
+	return await(r.name+" is a standby that the primary waits for", func() (bool, error) {
+		out, err := psql(primary.server, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'")
+		return out == "1", err
+	})
+}
+
+// waitFor sets the standby that a server waits for; "" is none.
+func waitFor(s *servers.Server, standby string) error {
+	for _, statement := range []string{
+		fmt.Sprintf("ALTER SYSTEM SET synchronous_standby_names = '\"%s\"'", standby),
+		"SELECT pg_reload_conf()",
+		"CHECKPOINT", // its process makes the setting known to all sessions, before it begins
+	} {
+		if standby == "" {
+			statement = strings.Replace(statement, `""`, "", 1)
+		}
+		if _, err := psql(s, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready does nothing: what was confirmed is in its log, and it reads all of that before it is promoted.
+func (r *postgresNode) ready(*member) error { return nil }
+
+func (r *postgresNode) promote() error {
+	if err := waitFor(r.server, ""); err != nil {
+		return err
+	}
+	return host.Attempt(r.server.Promote)
+}
