@@ -265,6 +265,30 @@ func TestALossIsCountedAndLoggedOnce(t *testing.T) {
 	lose(2)
 }
 
+func TestALossIsOfAGrant(t *testing.T) {
+	var last firn.Grant
+	var n int64
+	for _, loss := range []struct {
+		lost  firn.Grant
+		first bool
+	}{
+		{firn.Grant{}, true},
+		{firn.Grant{Through: 9}, false},
+		{firn.Grant{Worker: 1}, true},
+		{firn.Grant{Worker: 1, After: 3}, true},
+		{firn.Grant{Worker: 1, After: 3}, false},
+		{firn.Grant{Worker: 2, After: 3}, true},
+	} {
+		want := n
+		if loss.first {
+			want++
+		}
+		if first := count(&last, loss.lost, &n); first != loss.first || n != want {
+			t.Errorf("%+v: %t, counted %d times", loss.lost, first, n)
+		}
+	}
+}
+
 func TestAGrantThatDoesNotFitTheLayoutIsGivenBack(t *testing.T) {
 	source := &leaver{give: []int64{16}}
 	_, err := start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}})
