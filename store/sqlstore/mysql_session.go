@@ -42,7 +42,9 @@ const (
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */`
 	// Replicas take writes by default, of which their primary knows nothing. One that acknowledges its
 	// primary's writes, and waits for no replica itself, is no primary; two that follow each other wait both.
-	mysqlReplica = `MAX(variable_name IN ('Rpl_semi_sync_slave_status', 'Rpl_semi_sync_replica_status') AND variable_value = 'ON') AND NOT ` + mysqlSemi
+	// A member of a Galera cluster may receive other databases: its writes are replicated otherwise.
+	mysqlReplica = `MAX(variable_name IN ('Rpl_semi_sync_slave_status', 'Rpl_semi_sync_replica_status') AND variable_value = 'ON') AND (` + mysqlSemi + `) = 0
+		/*M! AND COALESCE(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN CHAR_LENGTH(variable_value) END), 0) = 0 */`
 	// MariaDB shows the position a session logged last; it does not move if the log leaves a write out.
 	mysqlGuard = mysqlFit + ` AND @firn_life = ? AND ` + mysqlWritable + ` /*M! AND NOT ` + mysqlForeign + ` AND (@firn_logged := @@last_gtid) IS NOT NULL */`
 
@@ -103,7 +105,7 @@ var mysqlUnfit = map[string]string{
 	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
 	"dirty":       "wsrep_dirty_reads is on, so that a member without quorum would show what was true before: turn it off",
 	"foreign":     "skip_replication is on, or server_id is not the server's own, so that a replica leaves out its writes: set neither",
-	"replica":     "the server acknowledges the writes of another, and its own wait for no replica: name the primary. After a promotion: STOP SLAVE; RESET SLAVE ALL",
+	"replica":     "the server acknowledges the writes of another, and its own wait for no replica: name the primary. If it is the primary now: STOP SLAVE IO_THREAD, wait until it has applied all, STOP SLAVE, RESET SLAVE ALL. If it only receives other databases: set rpl_semi_sync_slave_enabled=0, and restart its replication",
 	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
 	"format":      "binlog_format or wsrep_forced_binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
 }

@@ -79,7 +79,8 @@ type Store struct {
 //
 // In a database on another host Open creates the table if it does not exist, and otherwise writes nothing.
 // It keeps up to 16 connections idle (SetMaxIdleConns), or as many as there may be: do not give it one of pgx's
-// stdlib.OpenDBFromPool, whose pool would have none left for others. In a SQLite file
+// stdlib.OpenDBFromPool, whose pool would have none left for others. Connections end after 5 s
+// (SetConnMaxLifetime), so that they follow a name that leads elsewhere. In a SQLite file
 // only [Create] creates the table, so that a mistyped path is [store.ErrNotFound], not another, empty store.
 //
 // The error is [store.ErrRefused] if the table of that name is not Firn's, or the session is unfit; a
@@ -97,6 +98,11 @@ func Create(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 // many: connecting may take longer than its looks have.
 const mostIdle = 16
 
+// sessionLife bounds the age of a session. Its server may have been replaced, and still answer reads with what was
+// true before: a holder would find its slot there, while newcomers wait on the new primary and find nothing. They wait
+// 9 s longer than the time between two looks, and a look may take 2 s.
+const sessionLife = 5 * time.Second
+
 func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (*Store, error) {
 	if db == nil || dialect.name == "" {
 		return nil, fmt.Errorf("sqlstore: %w: a *sql.DB and one of SQLite, MySQL and Postgres are required", store.ErrRefused)
@@ -106,6 +112,7 @@ func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (*Store,
 	if !dialect.embedded {
 		s.idle = cmp.Or(most, mostIdle)
 		db.SetMaxIdleConns(s.idle)
+		db.SetConnMaxLifetime(sessionLife)
 		s.patient = make(chan struct{}, 1)
 	}
 	if _, err := call(ctx, s, opOpen, Table, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {

@@ -139,6 +139,35 @@ func TestASessionThatOnlyReturnsErrorsIsNotUsedAgain(t *testing.T) {
 	}
 }
 
+// A primary that was replaced may go on answering reads on the connections that it has. A holder must notice in the time
+// that newcomers wait.
+func TestASessionFollowsAServerThatMoved(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) engine{
+		"mariadb":  func(t *testing.T) engine { return mariadb(t) },
+		"postgres": func(t *testing.T) engine { return postgres(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			former, next := start(t), start(t)
+			proxy := servers.NewProxy(t, former.Addr(), nil)
+			for _, e := range []engine{former, next} {
+				put(t, e.mustOpen(t, e.source(e.admin(), e.fresh(t, "shop"), "")), "k", 0, e.Addr())
+			}
+			s := former.mustOpen(t, strings.Replace(former.source(former.admin(), "shop", ""), former.Addr(), proxy.Addr(), 1))
+			proxy.Choose(func(int) string { return next.Addr() }) // for new connections
+			begun := time.Now()
+			until(t, "the next server to answer", func() bool {
+				got, err := s.Get(context.Background(), "k")
+				return err == nil && string(got.Value) == next.Addr()
+			})
+			if took := time.Since(begun); took > 7*time.Second { // the grace without the time between two looks, less a call's 2 s
+				t.Errorf("the former server was asked for %v", took)
+			}
+		})
+	}
+}
+
 // An operator sets read_only on a primary before another server is promoted: later writes to it are
 // lost. The server lets administrators write anyway, so the store must refuse.
 func TestAReadOnlyMySQLIsNotWrittenEvenAsAnAdministrator(t *testing.T) {

@@ -30,16 +30,12 @@ const (
 	maxConnect = 15 * time.Second
 	// maxConns bounds connections unless the URL sets a limit: a lease uses two at most.
 	maxConns = 16
-	// connLife limits a connection's age, so that connections follow a database that moved behind its
-	// name.
-	connLife = time.Minute
 	maxPing  = 2 * time.Second // the time that a look has
 )
 
 // openSQL opens a store in a database on another host.
 func openSQL(ctx context.Context, db *sql.DB, dialect sqlstore.Dialect, connections int) (store.Store, error) {
 	db.SetMaxOpenConns(connections)
-	db.SetConnMaxLifetime(connLife)
 	s, err := sqlstore.Open(ctx, db, dialect)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
