@@ -18,7 +18,12 @@ import (
 func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.halt(ctx, lost, cause)
 	var first bool
-	l.note(func(s *State) { first, s.Last = count(&l.lost, lost, &s.Losses), cause })
+	l.note(func(s *State) {
+		if first = !l.lost; first { // until another worker is found, each turn finds the same loss
+			s.Losses++
+		}
+		l.lost, s.Last = true, cause
+	})
 	if first {
 		l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	}
@@ -42,20 +47,11 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 			l.failed("go on with another worker", grant.Worker, err)
 			return
 		}
+		l.note(func(*State) { l.lost = false })
 		l.cfg.Log.Info("worker leased", "worker", grant.Worker, "fence", l.fenceTime(grant))
 	case !errors.Is(ctx.Err(), context.Canceled): // canceled: there is another worker already, or the lease ends
-		l.failed("take another worker", lost.Worker, err)
+		l.fail("take another worker", lost.Worker, err, first)
 	}
-}
-
-// count counts the loss of a grant, unless it was the last to be counted: until another worker is found, each turn
-// finds the same loss.
-func count(last *firn.Grant, lost firn.Grant, n *int64) bool {
-	if *n > 0 && last.Worker == lost.Worker && last.After == lost.After {
-		return false
-	}
-	*last, *n = lost, *n+1
-	return true
 }
 
 // halt stops the generator if another process may have been granted the same ticks. It then releases the lost
@@ -65,7 +61,12 @@ func count(last *firn.Grant, lost firn.Grant, n *int64) bool {
 func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	overlap := errors.Is(cause, ErrOverlap)
 	if overlap {
-		l.note(func(s *State) { count(&l.overlap, lost, &s.Overlaps) })
+		l.note(func(s *State) {
+			if s.Overlaps == 0 || l.overlap.Worker != lost.Worker || l.overlap.After != lost.After { // not yet counted
+				l.overlap = lost
+				s.Overlaps++
+			}
+		})
 	}
 	if !overlap && !errors.Is(cause, errPast) {
 		return

@@ -34,7 +34,7 @@ func TestTheEndOfALayoutIsLoggedOnceBeforeAndOnceAfter(t *testing.T) {
 		if level == "" {
 			want = 0
 		}
-		if n := strings.Count(log.String(), "out of time"); n != want || !strings.Contains(log.String(), level) {
+		if n := strings.Count(log.String(), `msg="the layout`); n != want || !strings.Contains(log.String(), level) {
 			t.Errorf("%s it was logged %d times:\n%s", when, n, log.String())
 		}
 		log.Reset()

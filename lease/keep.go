@@ -73,7 +73,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	}
 	switch {
 	case err == nil:
-		l.note(func(s *State) { s.Last = nil })
+		l.note(func(s *State) { l.lost, s.Last = false, nil })
 	case errors.Is(err, ErrLost):
 		l.takeOther(background, held, ask, err)
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -229,64 +229,53 @@ func TestALossIsOfTheWorkerThatWasHeld(t *testing.T) {
 	}
 }
 
-// nowhere has one worker, which it then loses.
-type nowhere struct{ *leaver }
+// nowhere loses workers, and has no other to give.
+type nowhere struct {
+	*leaver
+	lost bool
+}
 
-func (s nowhere) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (s *nowhere) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 	if len(s.give) == 0 {
 		return firn.Grant{}, errAway
 	}
 	return s.leaver.Acquire(ctx, ask)
 }
 
-func (nowhere) Renew(context.Context, firn.Grant, Ask) (firn.Grant, error) {
-	return firn.Grant{}, ErrLost
+func (s *nowhere) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+	if s.lost {
+		return firn.Grant{}, ErrLost
+	}
+	return s.leaver.Renew(ctx, held, ask)
 }
 
 // While no other worker is free, each turn finds the same loss.
 func TestALossIsCountedAndLoggedOnce(t *testing.T) {
-	source := nowhere{&leaver{give: []int64{1}}}
+	source := &nowhere{leaver: &leaver{give: []int64{1}}, lost: true}
 	l, clock := switching(t, source)
 	var log strings.Builder
 	l.cfg.Log = logTo(&log)
 	lose := func(want int64) {
 		t.Helper()
 		for range 3 {
-			clock.Pass(20 * time.Second)
+			clock.Pass(40 * time.Second)
 			l.turn(context.Background())
 		}
-		if s, n := l.State(), strings.Count(log.String(), `msg="worker lost`); s.Losses != want || int64(n) != want {
-			t.Errorf("%d losses are counted as %d, and logged %d times: %s", want, s.Losses, n, log.String())
+		for _, text := range []string{`level=WARN msg="worker lost`, `level=WARN msg="could not take another worker`} {
+			if s, n := l.State(), strings.Count(log.String(), text); s.Losses != want || int64(n) != want {
+				t.Errorf("%d losses are counted as %d, and %s is logged %d times: %s", want, s.Losses, text, n, log.String())
+			}
 		}
 	}
 	lose(1)
 	source.give = []int64{2}
 	l.turn(context.Background())
 	lose(2)
-}
-
-func TestALossIsOfAGrant(t *testing.T) {
-	var last firn.Grant
-	var n int64
-	for _, loss := range []struct {
-		lost  firn.Grant
-		first bool
-	}{
-		{firn.Grant{}, true},
-		{firn.Grant{Through: 9}, false},
-		{firn.Grant{Worker: 1}, true},
-		{firn.Grant{Worker: 1, After: 3}, true},
-		{firn.Grant{Worker: 1, After: 3}, false},
-		{firn.Grant{Worker: 2, After: 3}, true},
-	} {
-		want := n
-		if loss.first {
-			want++
-		}
-		if first := count(&last, loss.lost, &n); first != loss.first || n != want {
-			t.Errorf("%+v: %t, counted %d times", loss.lost, first, n)
-		}
-	}
+	source.lost = false // its slot is there again
+	clock.Pass(40 * time.Second)
+	l.turn(context.Background())
+	source.lost = true
+	lose(3)
 }
 
 func TestAGrantThatDoesNotFitTheLayoutIsGivenBack(t *testing.T) {

@@ -113,7 +113,7 @@ type Lease struct {
 	grant   firn.Grant       // of the worker in use
 	left    []pendingRelease // workers left that are not released yet
 	state   State
-	lost    firn.Grant           // the last that State.Losses counts
+	lost    bool                 // State.Losses counts the loss that the last turn found
 	overlap firn.Grant           // the last that State.Overlaps counts
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool

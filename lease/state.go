@@ -46,11 +46,14 @@ func (l *Lease) note(change func(*State)) {
 }
 
 // failed records a failure. Of several in a row, only the first is logged as a warning.
-func (l *Lease) failed(what string, worker int64, err error) {
+func (l *Lease) failed(what string, worker int64, err error) { l.fail(what, worker, err, false) }
+
+// fail is failed, and logs a warning in any case if warn is set.
+func (l *Lease) fail(what string, worker int64, err error, warn bool) {
 	l.mu.Lock()
 	l.state.Errors++
 	level := slog.LevelWarn
-	if l.state.Last != nil {
+	if l.state.Last != nil && !warn {
 		level = slog.LevelDebug
 	}
 	l.state.Last = err

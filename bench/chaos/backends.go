@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -110,7 +111,7 @@ func onZooKeeper(h *host.Host, net *network.Network, _ string) (*backend, error)
 
 // psql returns what a statement selects, without names.
 func psql(s *servers.Server, statement string) (string, error) {
-	return output("psql", "-h", "127.0.0.1", "-p", fmt.Sprint(s.Port()), "-U", "postgres", "-Atc", statement)
+	return output("psql", "-h", "127.0.0.1", "-p", fmt.Sprint(s.Port()), "-U", "postgres", "-XAtc", statement)
 }
 
 // command runs a program and waits for its end.
@@ -121,9 +122,14 @@ func command(name string, args ...string) error {
 
 // output runs a program to its end, and returns its output without the last end of line.
 func output(name string, args ...string) (string, error) {
-	out, err := exec.Command(name, args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*waitTime) // one may wait for waitTime itself
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s %q: %w: %s", name, args, err, out)
+		return "", fmt.Errorf("%s %q: %w: %s%s", name, args, err, out, complaint.String())
 	}
 	return strings.TrimSpace(string(out)), nil
 }

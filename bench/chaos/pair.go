@@ -81,7 +81,7 @@ func (p *pair) promote(w *world, apart string) error {
 	return nil
 }
 
-// together ends a time apart.
+// together sends all clients to the primary again.
 func (p *pair) together() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

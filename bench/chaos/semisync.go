@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
@@ -52,21 +53,24 @@ func onSemiSync(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	})
 }
 
-// start starts it anew and empty. role also holds at its next starts, until it changes.
+// start starts a new, empty server. role also holds at its next starts, until it changes.
 func (r *mariadbNode) start(role string) error {
 	r.args = []string{role, fmt.Sprintf("--server-id=%d", r.id), "--log-bin", "--log-slave-updates", "--sync-binlog=1",
-		// Short, so that the primary often stops to wait.
+		// Short, so that the primary often stops waiting; longer than the second for which sqlstore believes that no
+		// write waits, since follow turns that on under open sessions.
 		"--rpl-semi-sync-master-timeout=1500", "--slave-net-timeout=4"}
-	if err := host.Attempt(func() { r.server = servers.MariaDB(r.host, r.args...) }); err != nil {
-		return err
-	}
-	return nil
+	return host.Attempt(func() { r.server = servers.MariaDB(r.host, r.args...) })
 }
 
 // follow makes it a new replica, from a copy of the primary.
 func (r *mariadbNode) follow(primary *member, down bool) error {
 	if !down {
 		if err := host.Attempt(r.server.Kill); err != nil {
+			return err
+		}
+	}
+	if r.server != nil {
+		if err := os.RemoveAll(r.server.Path("")); err != nil {
 			return err
 		}
 	}
@@ -100,7 +104,7 @@ func (r *mariadbNode) follow(primary *member, down bool) error {
 }
 
 // ready waits until it has applied all that the primary has confirmed. At a restart MariaDB forgets
-// what it has acknowledged and not applied, and asks the primary for that again.
+// what it has acknowledged but not yet applied, and asks the primary for that again.
 func (r *mariadbNode) ready(primary *member) error {
 	at, err := mariadb(primary.server, "SELECT @@gtid_binlog_pos")
 	if err != nil {
@@ -113,7 +117,7 @@ func (r *mariadbNode) ready(primary *member) error {
 	return err
 }
 
-// promote applies first what was acknowledged.
+// promote first applies what was acknowledged.
 func (r *mariadbNode) promote() error {
 	if _, err := mariadb(r.server, "STOP SLAVE IO_THREAD"); err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/firn-id/firn/bench/internal/host"
@@ -55,6 +56,11 @@ func (r *postgresNode) follow(primary *member, down bool) error {
 			return err
 		}
 	}
+	if r.server != nil {
+		if err := os.RemoveAll(r.server.Path("")); err != nil {
+			return err
+		}
+	}
 	if err := host.Attempt(func() { r.server = servers.PostgresStandby(r.host, primary.server, r.args(primary.known)...) }); err != nil {
 		return err
 	}
@@ -73,7 +79,7 @@ func waitFor(s *servers.Server, standby string) error {
 	for _, statement := range []string{
 		fmt.Sprintf("ALTER SYSTEM SET synchronous_standby_names = '\"%s\"'", standby),
 		"SELECT pg_reload_conf()",
-		"CHECKPOINT", // its process makes the setting known to all sessions, before it begins
+		"CHECKPOINT", // the checkpointer publishes the setting to all sessions before it starts
 	} {
 		if standby == "" {
 			statement = strings.Replace(statement, `""`, "", 1)
@@ -85,8 +91,17 @@ func waitFor(s *servers.Server, standby string) error {
 	return nil
 }
 
-// ready does nothing: what was confirmed is in its log, and it reads all of that before it is promoted.
-func (r *postgresNode) ready(*member) error { return nil }
+// ready waits until it has all that the primary has written.
+func (r *postgresNode) ready(primary *member) error {
+	at, err := psql(primary.server, "SELECT pg_current_wal_flush_lsn()")
+	if err != nil {
+		return err
+	}
+	return await(r.name+" has the primary's log", func() (bool, error) {
+		out, err := psql(r.server, "SELECT pg_last_wal_receive_lsn() >= '"+at+"'")
+		return out == "t", err
+	})
+}
 
 func (r *postgresNode) promote() error {
 	if err := waitFor(r.server, ""); err != nil {

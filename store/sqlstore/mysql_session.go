@@ -40,8 +40,8 @@ const (
 	// Whether writes wait for a replica.
 	mysqlSemi = `/*M! @@rpl_semi_sync_master_enabled */ /*!50720 (SELECT COALESCE(MAX(variable_value = 'ON'), 0) FROM performance_schema.global_variables
 			WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')) */`
-	// Replicas take writes by default, of which their primary knows nothing. One that acknowledges its
-	// primary's writes, and waits for no replica itself, is no primary; two that follow each other wait both.
+	// Replicas take writes by default, of which their primary knows nothing. One that receives another's writes with
+	// semi-synchronous replication on, and waits for no replica itself, is no primary.
 	// A member of a Galera cluster may receive other databases: its writes are replicated otherwise.
 	mysqlReplica = `MAX(variable_name IN ('Rpl_semi_sync_slave_status', 'Rpl_semi_sync_replica_status') AND variable_value = 'ON') AND (` + mysqlSemi + `) = 0
 		/*M! AND COALESCE(MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN CHAR_LENGTH(variable_value) END), 0) = 0 */`
@@ -84,7 +84,7 @@ const (
 				(SELECT variable_value FROM information_schema.global_variables WHERE variable_name = 'wsrep_forced_binlog_format')) THEN 'format' */
 			/*M! WHEN ` + mysqlForeign + ` THEN 'foreign' */
 			WHEN @@log_bin AND NOT @@sql_log_bin THEN 'log' WHEN @@log_bin AND ` + mysqlFormat + ` = 'STATEMENT' THEN 'format'
-			WHEN NOT ` + mysqlWritable + ` THEN 'read-only' WHEN ` + mysqlReplica + ` THEN 'replica' ELSE 'fit' END AS unfit,
+			WHEN NOT (` + mysqlWritable + `) THEN 'read-only' WHEN ` + mysqlReplica + ` THEN 'replica' ELSE 'fit' END AS unfit,
 		MAX(CASE WHEN variable_name = 'Uptime' THEN CAST(variable_value AS SIGNED) END) AS uptime,
 		MAX(CASE WHEN variable_name = 'Uptime_since_flush_status' THEN CAST(variable_value AS SIGNED) END) AS since,
 		MAX(CASE WHEN variable_name = 'wsrep_cluster_state_uuid' THEN variable_value END) AS cluster,
@@ -105,7 +105,7 @@ var mysqlUnfit = map[string]string{
 	"cluster":     "wsrep_on is off, so that no other member of the cluster would have a write: turn it on",
 	"dirty":       "wsrep_dirty_reads is on, so that a member without quorum would show what was true before: turn it off",
 	"foreign":     "skip_replication is on, or server_id is not the server's own, so that a replica leaves out its writes: set neither",
-	"replica":     "the server acknowledges the writes of another, and its own wait for no replica: name the primary. If it is the primary now: STOP SLAVE IO_THREAD, wait until it has applied all, STOP SLAVE, RESET SLAVE ALL. If it only receives other databases: set rpl_semi_sync_slave_enabled=0, and restart its replication",
+	"replica":     "it receives another server's writes with semi-synchronous replication, and its own wait for no replica: name the primary. If it is the primary now: STOP REPLICA IO_THREAD, wait until it has applied all, STOP REPLICA, RESET REPLICA ALL (SLAVE in older versions). If it only receives other databases: turn rpl_semi_sync_slave_enabled off and restart its replication, or turn rpl_semi_sync_master_enabled on",
 	"log":         "sql_log_bin is off, so that no write would reach a replica: set sql_log_bin=1",
 	"format":      "binlog_format or wsrep_forced_binlog_format is STATEMENT, by which a replica runs a write under its own settings and may skip it: set ROW or MIXED",
 }

@@ -63,13 +63,16 @@ func owner(address net.Addr) int {
 		}
 		var below func(pid int) bool
 		below = func(pid int) bool { return has(pid, s.inode) || slices.ContainsFunc(children(pid), below) }
-		for _, pid := range children(os.Getpid()) {
-			if below(pid) {
+		mine := children(os.Getpid())
+		for _, pid := range append(mine, os.Getpid()) {
+			if has(pid, s.inode) {
 				return pid
 			}
 		}
-		if has(os.Getpid(), s.inode) {
-			return os.Getpid()
+		for _, pid := range mine {
+			if below(pid) {
+				return pid
+			}
 		}
 	}
 	return 0

@@ -85,6 +85,10 @@ func TestReplicasOfMySQLThatNoWriteWaitsForAreBad(t *testing.T) {
 	finds(t, s, store.Good, "1, which have")
 	on := engine{servers.MariaDBReplica(t, e.Server, "--server-id=3", "--rpl-semi-sync-slave-enabled=0"), e.dialect, e.driver, e.key}
 	finds(t, s, store.Bad, "2, of which 1 are")
+	until(t, "the replica to have the database", func() bool {
+		var n int
+		return on.connect(t, on.source("root", "", "")).QueryRow("SELECT count(*) FROM "+name+".firn_registers").Scan(&n) == nil
+	})
 	looks(t, on.mustOpen(t, on.source("root", name, "")), "role", store.Doubtful, "two primaries")
 	on.raw(t, "", "SET GLOBAL read_only = 1")
 	looks(t, on.mustOpen(t, on.source("root", name, "")), "role", store.Bad, "it is a replica")

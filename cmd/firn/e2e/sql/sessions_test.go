@@ -379,7 +379,7 @@ func TestAMySQLReplicaThatTakesWritesIsRefused(t *testing.T) {
 		var n int
 		return on.connect(t, on.source("root", "", "")).QueryRow("SELECT count(*) FROM "+name+".firn_registers").Scan(&n) == nil && n == 1
 	})
-	expect(t, "a replica", on.try(on.source("root", name, "")), store.ErrRefused, "name the primary", "RESET SLAVE ALL", "rpl_semi_sync_slave_enabled=0")
+	expect(t, "a replica", on.try(on.source("root", name, "")), store.ErrRefused, "name the primary", "RESET REPLICA ALL", "rpl_semi_sync_slave_enabled off")
 
 	// It is promoted, and the former primary follows it under an open store.
 	on.raw(t, "", "STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL rpl_semi_sync_master_enabled = 1")
