@@ -26,28 +26,24 @@ func TestTheEndOfALayoutIsLoggedOnceBeforeAndOnceAfter(t *testing.T) {
 		cfg.Generator.Layout = layout
 		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
-	wantLog := func(when string, level string) {
+	wantLog := func(when string, want int, level string) {
 		t.Helper()
 		l.turn(context.Background())
 		l.turn(context.Background())
-		want := 1
-		if level == "" {
-			want = 0
-		}
-		if n := strings.Count(log.String(), `msg="the layout`); n != want || !strings.Contains(log.String(), level) {
+		if n := strings.Count(log.String(), "out of time"); n != want || !strings.Contains(log.String(), level) {
 			t.Errorf("%s it was logged %d times:\n%s", when, n, log.String())
 		}
 		log.Reset()
 	}
-	wantLog("far from its end", "")
+	wantLog("far from its end", 0, "")
 	w.time.Pass(layout.End().Sub(noon) - endsSoon + time.Minute)
-	wantLog("near its end", "level=WARN")
+	wantLog("near its end", 1, "level=WARN")
 	w.time.Pass(endsSoon / 2)
-	wantLog("nearer to its end", "")
+	wantLog("nearer to its end", 0, "")
 	w.time.Pass(endsSoon)
-	wantLog("after its end", "level=ERROR")
+	wantLog("after its end", 2, "level=ERROR") // and why no other worker is found
 	w.time.Pass(endsSoon)
-	wantLog("long after its end", "")
+	wantLog("long after its end", 0, "")
 
 	w = newWorld(t)
 	w.time.Pass(layout.End().Sub(noon) - time.Hour)
@@ -58,5 +54,5 @@ func TestTheEndOfALayoutIsLoggedOnceBeforeAndOnceAfter(t *testing.T) {
 	if !strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("a process that begins is not warned:\n%s", log.String())
 	}
-	wantLog("later on", "level=WARN")
+	wantLog("later on", 1, "level=WARN")
 }

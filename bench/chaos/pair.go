@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,19 @@ type member struct {
 	// follow makes a former primary a replica of another, which waits for it from then on. What only the
 	// former primary has is lost. down means that it was killed.
 	follow func(primary *member, down bool) error
+}
+
+// discard removes a former primary with its files, if there is one; down means that it was killed.
+func (n *node) discard(down bool) error {
+	if n.server == nil {
+		return nil
+	}
+	if !down {
+		if err := host.Attempt(n.server.Kill); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(n.server.Path(""))
 }
 
 // newPair returns a store with two servers; url is a format for its address. start starts them: the

@@ -126,13 +126,12 @@ func onReplica(h *host.Host, n *network.Network, _ string) (*backend, error) {
 
 // follow makes it a replica of another; down means that it was killed.
 func (r *redisNode) follow(primary *member, down bool) error {
-	address, port, _ := strings.Cut(primary.known, ":")
 	if down {
-		r.args[1] = address + " " + port
+		r.args[1] = "127.0.0.1 " + port(primary.known)
 		if err := host.Attempt(r.server.Restart); err != nil {
 			return err
 		}
-	} else if _, err := r.cli("REPLICAOF", address, port); err != nil {
+	} else if _, err := r.cli("REPLICAOF", "127.0.0.1", port(primary.known)); err != nil {
 		return err
 	}
 	return r.follows()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
@@ -64,15 +63,8 @@ func (r *mariadbNode) start(role string) error {
 
 // follow makes it a new replica, from a copy of the primary.
 func (r *mariadbNode) follow(primary *member, down bool) error {
-	if !down {
-		if err := host.Attempt(r.server.Kill); err != nil {
-			return err
-		}
-	}
-	if r.server != nil {
-		if err := os.RemoveAll(r.server.Path("")); err != nil {
-			return err
-		}
+	if err := r.discard(down); err != nil {
+		return err
 	}
 	if err := r.start(isReplica); err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/firn-id/firn/bench/internal/host"
@@ -51,15 +50,8 @@ func (r *postgresNode) args(primary string) []string {
 
 // follow makes it a new standby, from a copy of the primary.
 func (r *postgresNode) follow(primary *member, down bool) error {
-	if !down {
-		if err := host.Attempt(r.server.Kill); err != nil {
-			return err
-		}
-	}
-	if r.server != nil {
-		if err := os.RemoveAll(r.server.Path("")); err != nil {
-			return err
-		}
+	if err := r.discard(down); err != nil {
+		return err
 	}
 	if err := host.Attempt(func() { r.server = servers.PostgresStandby(r.host, primary.server, r.args(primary.known)...) }); err != nil {
 		return err
@@ -74,7 +66,7 @@ func (r *postgresNode) follow(primary *member, down bool) error {
 	})
 }
 
-// waitFor sets the standby that a server waits for; "" is none.
+// waitFor makes a server wait for a standby, or for none if the name is "".
 func waitFor(s *servers.Server, standby string) error {
 	for _, statement := range []string{
 		fmt.Sprintf("ALTER SYSTEM SET synchronous_standby_names = '\"%s\"'", standby),

@@ -55,7 +55,7 @@ func parse(text string) (string, bool) {
 }
 
 // owner returns the process that has the socket of an address: this one, or a child of it that has the socket
-// itself or below it, as a PostgreSQL whose processes connect. 0 if there is none.
+// itself or below it, as a PostgreSQL whose processes connect. It is 0 if no process has it.
 func owner(address net.Addr) int {
 	for _, s := range sockets() {
 		if s.local != address.String() || s.listen || s.inode == "0" {
