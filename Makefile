@@ -1,7 +1,7 @@
 # Firn's chores. `make` alone lists them.
 
 MODULES  := $(shell scripts/modules)
-# The longest first: its tests wait for clusters of Redis most of the time, while others run.
+# The first waits for clusters of Redis most of the time, while others run.
 PACKAGES := ./redisstore/... ./... $(filter-out ./redisstore/...,$(MODULES:%=./%/...))
 LINTER   := v2.15.0
 FUZZTIME ?= 500000x

@@ -568,6 +568,25 @@ func TestANumberIsLoweredWhileSentinelsAreSilent(t *testing.T) {
 	confirmed(t, s, "alone")
 }
 
+// The former server confirms by itself, as it has no replicas: no write that fails ends the connection to it.
+func TestAStoreLeavesAServerThatConfirmsAndIsNoLongerNamed(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	former, next := servers.Redis(t), servers.Redis(t)
+	proxy := servers.NewProxy(t, former.Addr(), nil)
+	s := open(t, "redis://"+proxy.Addr())
+	confirmed(t, s, "k")
+	proxy.Choose(func(int) string { return next.Addr() }) // for new connections
+	begun := time.Now()
+	await(t, "the next server to answer", func() bool {
+		_, err := s.Get(ctx, "k")
+		return errors.Is(err, store.ErrNotFound)
+	})
+	if took := time.Since(begun); took > 7*time.Second { // newcomers wait 9 s longer than the time between two looks, and a look may take 2 s
+		t.Errorf("the former server was asked for %v", took)
+	}
+}
+
 // As a service's name, a virtual address or a load balancer does: it leads new connections elsewhere, and
 // existing ones stay.
 func TestAStoreFollowsAnAddressThatLeadsToAnotherServer(t *testing.T) {

@@ -327,7 +327,8 @@ func TestScriptsCountTheReplicasInINFO(t *testing.T) {
 		{[]string{a + "online,offset=1,lag=3", a + "online,offset=1,lag=0"}, 1, 1, 2},
 		{[]string{a + "online,offset=1,lag=12,type=main-channel", a + "online,offset=1,lag=0,type=replica"}, 1, 1, 2},
 		{[]string{a + "online,offset=1,lag=-3600", a + "online,offset=1,lag=0"}, 1, 1, 2}, // the clock was set back by an hour
-		{[]string{a + "online,offset=1,lag=-1", a + "online,offset=1,lag=-1"}, 1, 1, 2},
+		{[]string{a + "online,offset=1,lag=-2", a + "online,offset=1,lag=-2"}, 1, 1, 2},
+		{[]string{a + "online,offset=1,lag=-1", a + "online,offset=1,lag=-1"}, 1, 2, 2}, // at the beginning of a second, by the server's two clocks
 	} {
 		info := fmt.Sprintf("role:master\r\nconnected_slaves:%d\r\n", len(test.replicas))
 		for i, r := range test.replicas {

@@ -34,7 +34,8 @@ import "github.com/redis/go-redis/v9"
 // the earlier connection is dead. Counted twice, it would make writes wait for one replica too many from
 // then on. So all silent connections from one address count as one replica, together with one that
 // answers there. A connection is silent if it has not acknowledged for three seconds, or since the
-// server's clock was set back. Living replicas acknowledge each second, and so count even if address
+// server's clock was set back: by two seconds, as in the first milliseconds of a second one that has just
+// acknowledged is listed with a lag of -1 (the server reads the time from two clocks). Living replicas acknowledge each second, and so count even if address
 // translation gives several the same address. A replica that is back within three seconds looks like two
 // for that time. So each write waits for all replicas that are online, but the record rises at once only
 // by addresses; a second replica of one address raises it when both have acknowledged a write.
@@ -60,7 +61,7 @@ if at then
       address, lag = address or line, tonumber(lag or 0)
       attached = attached + 1
       if not answering[address] then addresses = addresses + 1 end
-      answering[address] = (answering[address] or 0) + (lag >= 0 and lag < 3 and 1 or 0)
+      answering[address] = (answering[address] or 0) + (lag >= -1 and lag < 3 and 1 or 0)
     elseif not string.find(line, ',port=0,', 1, true) then
       attached = attached + 1
     end

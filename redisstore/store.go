@@ -69,7 +69,8 @@ type Store struct {
 // by default, and at most three idle connections (MaxIdleConns): each that a network has silently
 // forgotten costs a call its time. After PoolSize dials that fail in a row,
 // go-redis tries once a second only, so its Dialer should return no error, as that of [Open] does not: in a lease
-// whose looks are short, or whose name servers are slow, ids can repeat. Do not share it: a connection returned to its pool with another
+// whose looks are short, or whose name servers are slow, ids can repeat. Connections should end after 5 s
+// (ConnMaxLifetime) if the address may lead to another server while the former one still answers. Do not share it: a connection returned to its pool with another
 // database selected is another store, and ids repeat.
 func OpenClient(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")

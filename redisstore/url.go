@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 	"github.com/firn-id/firn/store/dial"
 	"github.com/firn-id/firn/store/hosturl"
 )
@@ -115,8 +116,12 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 	if options.IsClusterMode && options.MasterName != "" {
 		u.Fail(errors.New("cluster and master exclude each other"))
 	}
-	if (options.IsClusterMode || len(options.Addrs) > 1 && options.MasterName == "") && options.DB != 0 {
+	clustered := options.IsClusterMode || len(options.Addrs) > 1 && options.MasterName == ""
+	if clustered && options.DB != 0 {
 		u.Fail(fmt.Errorf("database %d: a cluster has database 0 only", options.DB))
+	}
+	if !clustered && options.MasterName == "" { // Sentinels and clusters end or redirect the connections to a former primary
+		options.ConnMaxLifetime = backend.ConnectionLife
 	}
 	return options, cfg, u.Err()
 }

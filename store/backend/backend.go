@@ -22,6 +22,12 @@ import (
 // callTimeout bounds a call whose context does not end earlier.
 const callTimeout = 10 * time.Second
 
+// ConnectionLife is 5 s, the age at which a connection to a server ends. The server's name may lead to another one by
+// then, while this one still answers with what was true before: a holder would find its slot here, while
+// newcomers wait on the other server and find nothing. They wait 9 s longer than the time between two looks, and a look
+// may take 2 s.
+const ConnectionLife = 5 * time.Second
+
 // Write makes a write of an entry with a random revision, never 0, and a copy of value, never nil. It
 // returns the entry as written, and refuses a key or a value out of bounds.
 //

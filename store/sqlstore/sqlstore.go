@@ -98,11 +98,6 @@ func Create(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 // many: connecting may take longer than its looks have.
 const mostIdle = 16
 
-// sessionLife bounds the age of a session. Its server may have been replaced, and still answer reads with what was
-// true before: a holder would find its slot there, while newcomers wait on the new primary and find nothing. They wait
-// 9 s longer than the time between two looks, and a look may take 2 s.
-const sessionLife = 5 * time.Second
-
 func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (*Store, error) {
 	if db == nil || dialect.name == "" {
 		return nil, fmt.Errorf("sqlstore: %w: a *sql.DB and one of SQLite, MySQL and Postgres are required", store.ErrRefused)
@@ -112,7 +107,7 @@ func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (*Store,
 	if !dialect.embedded {
 		s.idle = cmp.Or(most, mostIdle)
 		db.SetMaxIdleConns(s.idle)
-		db.SetConnMaxLifetime(sessionLife)
+		db.SetConnMaxLifetime(backend.ConnectionLife)
 		s.patient = make(chan struct{}, 1)
 	}
 	if _, err := call(ctx, s, opOpen, Table, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
