@@ -88,7 +88,11 @@ func await(what string, is func() (bool, error)) error {
 		}
 		last = err
 	}
-	return fmt.Errorf("timeout after %v: %s: %w", waitTime, what, last)
+	err := fmt.Errorf("timeout after %v: %s", waitTime, what)
+	if last != nil {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	return err
 }
 
 // follows waits until a node is a replica that has caught up with its primary.
