@@ -572,18 +572,35 @@ func TestANumberIsLoweredWhileSentinelsAreSilent(t *testing.T) {
 func TestAStoreLeavesAServerThatConfirmsAndIsNoLongerNamed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	former, next := servers.Redis(t), servers.Redis(t)
-	proxy := servers.NewProxy(t, former.Addr(), nil)
-	s := open(t, "redis://"+proxy.Addr())
-	confirmed(t, s, "k")
-	proxy.Choose(func(int) string { return next.Addr() }) // for new connections
+	cert, key := authority(t, t.TempDir())
+	secured := strconv.Itoa(servers.FreePort(t))
+	former, next := servers.Redis(t, "--tls-port", secured, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"), servers.Redis(t)
+	nextSecured := strconv.Itoa(servers.FreePort(t))
+	config := raw(t, next.Addr())
+	for _, setting := range []string{"tls-cert-file " + cert, "tls-key-file " + key, "tls-ca-cert-file " + cert, "tls-auth-clients no", "tls-port " + nextSecured} {
+		name, value, _ := strings.Cut(setting, " ")
+		if err := config.ConfigSet(ctx, name, value).Err(); err != nil {
+			t.Fatal(setting, err)
+		}
+	}
+	name, securedName := servers.NewProxy(t, former.Addr(), nil), servers.NewProxy(t, "127.0.0.1:"+secured, nil)
+	stores := map[string]*redisstore.Store{
+		"name": open(t, "redis://"+name.Addr()), "name with TLS": open(t, "rediss://"+securedName.Addr()+"?tls_ca="+cert),
+	}
+	for kind, s := range stores {
+		confirmed(t, s, kind)
+	}
+	name.Choose(func(int) string { return next.Addr() }) // for new connections
+	securedName.Choose(func(int) string { return "127.0.0.1:" + nextSecured })
 	begun := time.Now()
-	await(t, "the next server to answer", func() bool {
-		_, err := s.Get(ctx, "k")
-		return errors.Is(err, store.ErrNotFound)
-	})
-	if took := time.Since(begun); took > 7*time.Second { // newcomers wait 9 s longer than the time between two looks, and a look may take 2 s
-		t.Errorf("the former server was asked for %v", took)
+	for kind, s := range stores {
+		await(t, kind+": the next server to answer", func() bool {
+			_, err := s.Get(ctx, kind)
+			return errors.Is(err, store.ErrNotFound)
+		})
+		if took := time.Since(begun); took > 7*time.Second { // newcomers wait 9 s longer than the time between two looks, and a look may take 2 s
+			t.Errorf("%s: the former server was asked for %v", kind, took)
+		}
 	}
 }
 

@@ -70,8 +70,10 @@ type Store struct {
 // forgotten costs a call its time. After PoolSize dials that fail in a row,
 // go-redis tries once a second only, so its Dialer should return no error, as that of [Open] does not: in a lease
 // whose looks are short, or whose name servers are slow, ids can repeat. Connections should end after 5 s
-// (ConnMaxLifetime) if the address may lead to another server while the former one still answers. Do not share it: a connection returned to its pool with another
-// database selected is another store, and ids repeat.
+// (ConnMaxLifetime) if the address may lead to another server while the former one still answers.
+//
+// Do not share the client: a connection returned to its pool with another database selected is another store, and ids
+// repeat.
 func OpenClient(ctx context.Context, client redis.UniversalClient, cfg Config) (*Store, error) {
 	cfg.Key = cmp.Or(cfg.Key, "firn")
 	cfg.ConfirmTimeout = cmp.Or(cfg.ConfirmTimeout, time.Second)

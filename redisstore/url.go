@@ -88,6 +88,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 	if u.User != "" && u.Password == "" { // the client would be the user "default"
 		u.Fail(errors.New("a user without a password cannot log in to Redis through a URL: write USER:PASSWORD@, with any password if the user needs none (nopass)"))
 	}
+	master := u.Setting("master")
 	options := &redis.UniversalOptions{
 		Addrs: u.Hosts, Username: u.User, Password: u.Password,
 		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
@@ -96,8 +97,8 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: dial.Timeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: poolSize, MaxIdleConns: maxIdle, ConnMaxIdleTime: maxIdleTime,
 
-		IsClusterMode:    u.Bool("cluster"),
-		MasterName:       u.Setting("master"),
+		IsClusterMode:    u.Bool("cluster") || len(u.Hosts) > 1 && master == "",
+		MasterName:       master,
 		SentinelPassword: u.Setting("sentinel_password"),
 		TLSConfig:        u.TLS(u.Scheme == "rediss", "rediss://"),
 	}
@@ -116,11 +117,11 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 	if options.IsClusterMode && options.MasterName != "" {
 		u.Fail(errors.New("cluster and master exclude each other"))
 	}
-	clustered := options.IsClusterMode || len(options.Addrs) > 1 && options.MasterName == ""
-	if clustered && options.DB != 0 {
+	if options.IsClusterMode && options.DB != 0 {
 		u.Fail(fmt.Errorf("database %d: a cluster has database 0 only", options.DB))
 	}
-	if !clustered && options.MasterName == "" { // Sentinels and clusters end or redirect the connections to a former primary
+	if !options.IsClusterMode && master == "" {
+		// Not while Sentinels may be down: nobody could connect again. They end the connections to a primary that they replace.
 		options.ConnMaxLifetime = backend.ConnectionLife
 	}
 	return options, cfg, u.Err()
