@@ -121,7 +121,7 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		u.Fail(fmt.Errorf("database %d: a cluster has database 0 only", options.DB))
 	}
 	if !options.IsClusterMode && master == "" {
-		// Not while Sentinels may be down: nobody could connect again. They end the connections to a primary that they replace.
+		// Not with Sentinels: no call would succeed while they are down. They end the connections to a primary that they replace.
 		options.ConnMaxLifetime = backend.ConnectionLife
 	}
 	return options, cfg, u.Err()
