@@ -132,7 +132,7 @@ chaos: build ## do real faults to processes over every real store for an hour an
 	go run ./bench/chaos -firn bin/firn $(if $(FOR),-for $(FOR)) $(if $(STORES),-stores $(STORES)) $(if $(SEED),-seed $(SEED))
 
 .PHONY: chaos-short
-chaos-short: build ## the same for five minutes
+chaos-short: build ## the same for four minutes
 	scripts/need-servers
 	go run ./bench/chaos -firn bin/firn -short $(if $(SEED),-seed $(SEED))
 

@@ -11,12 +11,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -109,15 +111,11 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	}
 	fmt.Fprintf(out, "seed %d, %v for each store\n\n", s.seed, s.length)
 	var all total
-	for _, m := range chosen {
-		r, err := m.play(ctx, s, filepath.Join(dir, m.name))
-		r.print(out, m.name) // what was received counts, however it ended
-		all.add(r)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
-		}
-		if ctx.Err() != nil {
-			break
+	for m, o := range playAll(ctx, s, chosen, dir) {
+		o.result.print(out, m) // what was received counts, however it ended
+		all.add(o.result)
+		if o.err != nil {
+			return fmt.Errorf("%s: %w", m, o.err)
 		}
 	}
 	all.print(out)
@@ -147,8 +145,54 @@ func folder(keep string) (dir string, done func(error) error, err error) {
 	}, nil
 }
 
-// play starts a store, injects faults, and checks the received ids.
-func (m maker) play(ctx context.Context, s settings, dir string) (r result, err error) {
+// An outcome is how a store was tested.
+type outcome struct {
+	result result
+	err    error
+}
+
+// playAll tests stores in turn, and yields the name and the outcome of each. In the short form the next store starts while
+// one is tested: new processes wait for holders most of that time.
+func playAll(ctx context.Context, s settings, chosen []maker, dir string) iter.Seq2[string, outcome] {
+	return func(yield func(string, outcome) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		together := 1
+		if s.short {
+			together = 2
+		}
+		turn, begun := make(chan struct{}, 1), make(chan struct{}, together)
+		outcomes := make([]chan outcome, len(chosen))
+		for i := range outcomes {
+			outcomes[i] = make(chan outcome, 1)
+		}
+		var group sync.WaitGroup
+		group.Go(func() {
+			for i, m := range chosen {
+				begun <- struct{}{}
+				if ctx.Err() != nil {
+					close(outcomes[i])
+					return
+				}
+				group.Go(func() {
+					r, err := m.play(ctx, s, turn, filepath.Join(dir, m.name))
+					outcomes[i] <- outcome{r, err}
+					<-begun
+				})
+			}
+		})
+		defer group.Wait()
+		defer cancel()
+		for i, m := range chosen {
+			o, played := <-outcomes[i]
+			if !played || !yield(m.name, o) {
+				return
+			}
+		}
+	}
+}
+
+// play starts a store, injects faults in its turn, and checks the received ids.
+func (m maker) play(ctx context.Context, s settings, turn chan struct{}, dir string) (r result, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return r, err
 	}
@@ -157,7 +201,7 @@ func (m maker) play(ctx context.Context, s settings, dir string) (r result, err 
 		return r, err
 	}
 	w := &world{
-		firn: s.firn, dir: dir, net: network.New(), silence: newSilence(), files: map[string][]string{},
+		firn: s.firn, dir: dir, turn: turn, net: network.New(), silence: newSilence(), files: map[string][]string{},
 		began: time.Now(), log: logger{began: time.Now(), out: log},
 	}
 	if w.guard, err = newGuard(); err != nil {

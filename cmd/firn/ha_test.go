@@ -21,6 +21,7 @@ import (
 // error that is not allowed, an id twice, or an id of a sequence that is not greater than all ids
 // received before it was requested.
 func TestThreeServersLoseOnlyRequestsInFlight(t *testing.T) {
+	t.Parallel()
 	l := startLoad(t)
 	all := func(*caller) bool { return true }
 	l.goOn("all servers run", 50, all)

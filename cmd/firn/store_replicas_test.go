@@ -11,6 +11,7 @@ import (
 )
 
 func TestReplicasOfARedisCanBeShownAndLowered(t *testing.T) {
+	t.Parallel()
 	storeurl.QuietRedis()
 	run := session(t)
 	primary := servers.Redis(t, "--repl-diskless-sync-delay", "0")
