@@ -34,11 +34,12 @@ import "github.com/redis/go-redis/v9"
 // the earlier connection is dead. Counted twice, it would make writes wait for one replica too many from
 // then on. So all silent connections from one address count as one replica, together with one that
 // answers there. A connection is silent if it has not acknowledged for three seconds, or since the
-// server's clock was set back: by two seconds, as in the first milliseconds of a second one that has just
-// acknowledged is listed with a lag of -1 (the server reads the time from two clocks). Living replicas acknowledge each second, and so count even if address
-// translation gives several the same address. A replica that is back within three seconds looks like two
-// for that time. So each write waits for all replicas that are online, but the record rises at once only
-// by addresses; a second replica of one address raises it when both have acknowledged a write.
+// server's clock was set back by two seconds. One that has just acknowledged is listed with a lag of -1 in
+// the first milliseconds of a second, as the server reads the time from two clocks. Living replicas
+// acknowledge each second, and so count even if address translation gives several the same address. A
+// replica that is back within three seconds looks like two for that time. So each write waits for all
+// replicas that are online, but the record rises at once only by addresses; a second replica of one
+// address raises it when both have acknowledged a write.
 //
 // WAIT counts connections, and a dead one may have acknowledged the write before it died. If its replica
 // connects again while a write waits, it acknowledges twice, perhaps in the place of another that is away.

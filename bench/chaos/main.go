@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"iter"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -21,6 +20,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
@@ -111,12 +112,30 @@ func run(ctx context.Context, out io.Writer, s settings) (err error) {
 	}
 	fmt.Fprintf(out, "seed %d, %v for each store\n\n", s.seed, s.length)
 	var all total
-	for m, o := range playAll(ctx, s, chosen, dir) {
-		o.result.print(out, m) // what was received counts, however it ended
-		all.add(o.result)
-		if o.err != nil {
-			return fmt.Errorf("%s: %w", m, o.err)
-		}
+	var printing, turn sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(1)
+	if s.short { // the next store starts while one is tested: new processes wait for holders most of that time
+		group.SetLimit(2)
+	}
+	for _, m := range chosen {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			r, err := m.play(ctx, s, &turn, filepath.Join(dir, m.name))
+			printing.Lock()
+			defer printing.Unlock()
+			r.print(out, m.name) // what was received counts, however it ended
+			all.add(r)
+			if err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	all.print(out)
 	if all.twice+all.disorder > 0 {
@@ -145,54 +164,8 @@ func folder(keep string) (dir string, done func(error) error, err error) {
 	}, nil
 }
 
-// An outcome is how a store was tested.
-type outcome struct {
-	result result
-	err    error
-}
-
-// playAll tests stores in turn, and yields the name and the outcome of each. In the short form the next store starts while
-// one is tested: new processes wait for holders most of that time.
-func playAll(ctx context.Context, s settings, chosen []maker, dir string) iter.Seq2[string, outcome] {
-	return func(yield func(string, outcome) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		together := 1
-		if s.short {
-			together = 2
-		}
-		turn, begun := make(chan struct{}, 1), make(chan struct{}, together)
-		outcomes := make([]chan outcome, len(chosen))
-		for i := range outcomes {
-			outcomes[i] = make(chan outcome, 1)
-		}
-		var group sync.WaitGroup
-		group.Go(func() {
-			for i, m := range chosen {
-				begun <- struct{}{}
-				if ctx.Err() != nil {
-					close(outcomes[i])
-					return
-				}
-				group.Go(func() {
-					r, err := m.play(ctx, s, turn, filepath.Join(dir, m.name))
-					outcomes[i] <- outcome{r, err}
-					<-begun
-				})
-			}
-		})
-		defer group.Wait()
-		defer cancel()
-		for i, m := range chosen {
-			o, played := <-outcomes[i]
-			if !played || !yield(m.name, o) {
-				return
-			}
-		}
-	}
-}
-
 // play starts a store, injects faults in its turn, and checks the received ids.
-func (m maker) play(ctx context.Context, s settings, turn chan struct{}, dir string) (r result, err error) {
+func (m maker) play(ctx context.Context, s settings, turn *sync.Mutex, dir string) (r result, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return r, err
 	}

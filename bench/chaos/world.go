@@ -20,7 +20,7 @@ import (
 type world struct {
 	firn    string // the binary
 	dir     string
-	turn    chan struct{} // held while faults are injected
+	turn    *sync.Mutex // held while faults are injected
 	store   *backend
 	net     *network.Network
 	issuers []*issuer
@@ -84,12 +84,8 @@ func (w *world) play(ctx context.Context, length time.Duration, p plan) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, w.endIssuers()) }()
-	select {
-	case w.turn <- struct{}{}:
-		defer func() { <-w.turn }()
-	case <-ctx.Done():
-		return nil
-	}
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var callers sync.WaitGroup
 	run := func(f func(context.Context) error) {
