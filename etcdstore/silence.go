@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/firn-id/firn/store/backend"
 	"github.com/firn-id/firn/store/dial"
 )
 
@@ -37,7 +38,8 @@ func dialing(dialer *dial.Dialer) func(context.Context, string) (net.Conn, error
 		if err != nil {
 			return nil, err
 		}
-		return &connection{Conn: dial.Impatient(dialed, answerTimeout, false), dialed: dialed, leaves: &leaves, gone: make(chan struct{})}, nil
+		kept := ageing(dial.Impatient(dialed, answerTimeout, false), backend.ConnectionLife)
+		return &connection{Conn: kept, dialed: dialed, leaves: &leaves, gone: make(chan struct{})}, nil
 	}
 }
 

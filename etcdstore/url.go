@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -74,8 +75,12 @@ func parseURL(text string, dialer *dial.Dialer) (clientv3.Config, string, error)
 		MaxCallRecvMsgSize: dial.MaxAnswer,
 		Logger:             zap.NewNop(), // errors are returned
 	}
-	if dialer.TLS = u.TLS(u.Bool("tls"), "tls=true"); dialer.TLS != nil {
-		dialer.TLS.NextProtos = []string{"h2"}
+	if configure := u.TLS(u.Bool("tls"), "tls=true"); configure != nil {
+		dialer.TLS = func() *tls.Config {
+			config := configure()
+			config.NextProtos = []string{"h2"}
+			return config
+		}
 	}
 	// Otherwise a call would wait for a connection until its context ends, and not report why it fails.
 	// A write is repeated only if it was not sent.

@@ -36,7 +36,7 @@ func (s *Store) Learn(n int, since int64) { s.learn(record{n: n, since: since, a
 
 // AskSentinels asks the Sentinels of a URL about the server of s.
 func (s *Store) AskSentinels(ctx context.Context, url string) error {
-	options, _, err := parseURL(url)
+	options, _, err := parseURL(url, new(dial.Dialer))
 	if err != nil {
 		return err
 	}
@@ -61,13 +61,9 @@ type (
 
 // OpenThrough is Open with another network.
 func OpenThrough(ctx context.Context, url string, lookup lookups, connect connects) (*Store, error) {
-	options, cfg, err := parseURL(url)
+	options, cfg, err := parseURL(url, &dial.Dialer{Lookup: lookup, Connect: connect})
 	if err != nil {
 		return nil, err
 	}
-	if options.Dialer == nil {
-		return nil, errors.New("the client dials by itself")
-	}
-	options.Dialer = neverFails(options, (&dial.Dialer{TLS: options.TLSConfig, Check: check, Lookup: lookup, Connect: connect}).Dial)
 	return OpenClient(ctx, clientOf(options), cfg)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/dial"
 )
 
 // FuzzMember reads arbitrary members of the sorted set.
@@ -38,7 +39,7 @@ func FuzzURL(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		options, _, err := parseURL(text)
+		options, _, err := parseURL(text, new(dial.Dialer))
 		if err == nil && len(options.Addrs) == 0 {
 			t.Fatalf("%q was accepted, with no host", text)
 		}

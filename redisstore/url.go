@@ -38,14 +38,15 @@ import (
 // The client, go-redis, would also write to standard error by itself. Open silences it, once and for the
 // whole program: a program that uses go-redis too, and wants its log, calls redis.SetLogger after Open.
 func Open(ctx context.Context, text string) (*Store, error) {
-	options, cfg, err := parseURL(text)
+	dialer := new(dial.Dialer)
+	options, cfg, err := parseURL(text, dialer)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: %w: %w", store.ErrRefused, err)
 	}
 	quiet()
 	client := clientOf(options)
 	s, err := OpenClient(ctx, client, cfg)
-	if err != nil && options.TLSConfig != nil && errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && dialer.TLS != nil && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w (if it does not speak TLS, use redis:// instead of rediss://)", err)
 	}
 	if err != nil {
@@ -83,7 +84,7 @@ const (
 	maxIdle = 3
 )
 
-func parseURL(text string) (*redis.UniversalOptions, Config, error) {
+func parseURL(text string, dialer *dial.Dialer) (*redis.UniversalOptions, Config, error) {
 	u := hosturl.Parse(text, defaultPort, "redis", "rediss")
 	if u.User != "" && u.Password == "" { // the client would be the user "default"
 		u.Fail(errors.New("a user without a password cannot log in to Redis through a URL: write USER:PASSWORD@, with any password if the user needs none (nopass)"))
@@ -100,9 +101,9 @@ func parseURL(text string) (*redis.UniversalOptions, Config, error) {
 		IsClusterMode:    u.Bool("cluster") || len(u.Hosts) > 1 && master == "",
 		MasterName:       master,
 		SentinelPassword: u.Setting("sentinel_password"),
-		TLSConfig:        u.TLS(u.Scheme == "rediss", "rediss://"),
 	}
-	options.Dialer = neverFails(options, (&dial.Dialer{TLS: options.TLSConfig, Check: check}).Dial) // it applies TLSConfig, as the client's own does
+	dialer.TLS, dialer.Check = u.TLS(u.Scheme == "rediss", "rediss://"), check
+	options.Dialer = neverFails(options, dialer.Dial)
 	cfg := Config{Key: u.Setting("key")}
 	if n, ok := u.Int("replicas", 0, MaxReplicas); ok {
 		cfg.Replicas = cmp.Or(n, -1)

@@ -35,9 +35,9 @@ const (
 
 // A Dialer connects to hosts by their names. It may be used concurrently.
 type Dialer struct {
-	TLS    *tls.Config  // nil: no TLS. Without a ServerName, the name is that of the host
-	Check  func() Check // makes the check of a connection, above TLS; nil: only the bytes of answers are bounded
-	Report *Report      // nil: none
+	TLS    func() *tls.Config // makes the configuration of a handshake; nil: no TLS. Without a ServerName, the name is that of the host
+	Check  func() Check       // makes the check of a connection, above TLS; nil: only the bytes of answers are bounded
+	Report *Report            // nil: none
 
 	unserved sync.Map // by HOST:PORT of a name: the address whose latest connection ended unserved
 
@@ -53,8 +53,8 @@ var alive = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 
 // address when one has failed, or has not answered for a quarter of a second. Without a host it is this machine.
 // On the network unix the address is a path.
 //
-// If the latest connection to an address ended before the server answered, or with [Unserved], the next Dial takes that
-// address only if all others fail: a server that hangs still accepts connections.
+// If the latest connection to an address ended before the server answered, or with [Unserved], Dial takes that address
+// only if all others fail, until it has answered again: a server that hangs still accepts connections.
 //
 // The connection ends with an [ErrMalformed] when an answer is longer than [MaxAnswer], or the check refuses it.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -75,7 +75,7 @@ func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	connect := func(ctx context.Context, to string) (net.Conn, error) {
 		c, err := d.one(ctx, network, net.JoinHostPort(to, port), host)
 		if g, ok := c.(ender); ok {
-			g.atUnserved(func() { d.unserved.Store(addr, to) })
+			g.onUse(func() { d.unserved.CompareAndDelete(addr, to) }, func() { d.unserved.Store(addr, to) })
 		}
 		return c, err
 	}
@@ -177,7 +177,7 @@ func (d *Dialer) one(ctx context.Context, network, addr, host string) (net.Conn,
 	if d.TLS == nil {
 		return d.guard(conn), nil
 	}
-	config := d.TLS.Clone()
+	config := d.TLS()
 	if config.ServerName == "" {
 		config.ServerName = host
 	}

@@ -118,7 +118,9 @@ func TestTheHandshakeIsPartOfAnAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer quiet.Close()
-	d := &dial.Dialer{TLS: server.Client().Transport.(*http.Transport).TLSClientConfig, Lookup: anyOf(silent, "127.0.0.1"),
+	trusts := server.Client().Transport.(*http.Transport).TLSClientConfig
+	trusts.ServerName = ""
+	d := &dial.Dialer{TLS: trusts.Clone, Lookup: anyOf(silent, "127.0.0.1"),
 		Connect: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if host, _, _ := net.SplitHostPort(addr); host == silent {
 				addr = quiet.Addr().String()
@@ -127,7 +129,6 @@ func TestTheHandshakeIsPartOfAnAttempt(t *testing.T) {
 			}
 			return new(net.Dialer).DialContext(ctx, network, addr)
 		}}
-	d.TLS.ServerName = ""
 	conn, err := d.Dial(t.Context(), "tcp", "example.com:443")
 	if err != nil {
 		t.Fatal(err)
@@ -214,5 +215,31 @@ func TestADialBeginsAfterTheAddressThatDidNotServe(t *testing.T) {
 	d.Lookup = anyOf("d", "b")
 	if c, err := d.Dial(t.Context(), "tcp", "name:1"); err != nil || dialed != "d:1" || c.Close() != nil {
 		t.Errorf("a name that has lost the address led to %s: %v", dialed, err)
+	}
+}
+
+// Otherwise each dial would wait for the other addresses first, for as long as they are lost.
+func TestAnAddressThatServesAgainComesFirstAgain(t *testing.T) {
+	t.Parallel()
+	var dialed []string
+	d := &dial.Dialer{Lookup: anyOf("good", "lost"), Connect: func(_ context.Context, _, addr string) (net.Conn, error) {
+		if dialed = append(dialed, addr); addr == "lost:1" {
+			return nil, errors.New("lost")
+		}
+		ours, theirs := net.Pipe()
+		go func() { _, _ = theirs.Write([]byte("!")) }() // until the other side is closed
+		return ours, nil
+	}}
+	for _, answered := range []bool{false, true, true} {
+		c, err := d.Dial(t.Context(), "tcp", "name:1")
+		if err == nil && answered {
+			_, err = c.Read(make([]byte, 1))
+		}
+		if err := cmp.Or(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"good:1", "lost:1", "good:1", "good:1"}; !slices.Equal(dialed, want) {
+		t.Errorf("dialed %v, want %v", dialed, want)
 	}
 }

@@ -152,13 +152,13 @@ type guarded struct {
 	guard  Guard
 	report *Report
 
-	answered atomic.Bool
-	unserved func() // nil: none
+	answered         atomic.Bool
+	served, unserved func() // nil: nothing
 }
 
 // An ender is any connection of a [Dialer].
 type ender interface {
-	atUnserved(do func())
+	onUse(served, unserved func())
 	endUnserved() error
 }
 
@@ -174,12 +174,12 @@ func Unserved(c net.Conn) error {
 // discard closes a connection that was not used. That says nothing about its address.
 func discard(c net.Conn) {
 	if e, ok := c.(ender); ok {
-		e.atUnserved(nil)
+		e.onUse(nil, nil)
 	}
 	_ = c.Close()
 }
 
-func (c *guarded) atUnserved(do func()) { c.unserved = do }
+func (c *guarded) onUse(served, unserved func()) { c.served, c.unserved = served, unserved }
 
 func (c *guarded) endUnserved() error {
 	if c.unserved != nil {
@@ -212,8 +212,8 @@ func (c *guarded) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	refused := c.guard.Received(b[:n])
 	if refused == nil {
-		if n > 0 {
-			c.answered.Store(true)
+		if n > 0 && c.answered.CompareAndSwap(false, true) && c.served != nil {
+			c.served()
 		}
 		return n, err
 	}

@@ -18,7 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 )
 
 // ErrURL means that a text cannot be the URL of a store, whatever servers exist. [URL.Err] matches it.
@@ -170,44 +170,56 @@ func (u *URL) Int(name string, least, most int) (value int, ok bool) {
 	return value, true
 }
 
-// TLS removes and reads the settings tls_ca, tls_cert, tls_key and tls_server_name. Without TLS they
-// are mistakes, and TLS returns nil. Each handshake reads tls_cert and tls_key again, since they may have
-// been renewed; if it cannot, the certificate before stays in use.
-func (u *URL) TLS(spoken bool, how string) *tls.Config {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	ca, cert, key := u.Setting("tls_ca"), u.Setting("tls_cert"), u.Setting("tls_key")
-	config.ServerName = u.Setting("tls_server_name")
+// TLS removes the settings tls_ca, tls_cert, tls_key and tls_server_name, and returns what makes the configuration of a
+// handshake. Without TLS they are mistakes, and it returns nil. Each handshake reads the files again, since they may have been
+// renewed; files that cannot be read are as they were before.
+func (u *URL) TLS(spoken bool, how string) func() *tls.Config {
+	ca, cert, key, name := u.Setting("tls_ca"), u.Setting("tls_cert"), u.Setting("tls_key"), u.Setting("tls_server_name")
 	if !spoken {
-		if ca != "" || cert != "" || key != "" || config.ServerName != "" {
+		if ca != "" || cert != "" || key != "" || name != "" {
 			u.Fail(fmt.Errorf("settings that begin with tls_ are for %s", how))
 		}
 		return nil
 	}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		config.RootCAs = x509.NewCertPool()
-		if err == nil && !config.RootCAs.AppendCertsFromPEM(pem) {
-			err = fmt.Errorf("%s has no certificate in PEM form", ca)
-		}
-		if err != nil {
-			u.Fail(fmt.Errorf("tls_ca: %w", err))
-		}
-	}
-	if cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			u.Fail(fmt.Errorf("tls_cert and tls_key: %w", err))
-		}
-		var latest atomic.Pointer[tls.Certificate]
-		latest.Store(&pair)
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			if pair, err := tls.LoadX509KeyPair(cert, key); err == nil { // otherwise it is half written
-				latest.Store(&pair)
+	latest := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
+	read := func() error {
+		var errs []error
+		if ca != "" {
+			if roots, err := authorities(ca); err != nil {
+				errs = append(errs, fmt.Errorf("tls_ca: %w", err))
+			} else {
+				latest.RootCAs = roots
 			}
-			return latest.Load(), nil
 		}
+		if cert != "" || key != "" {
+			if pair, err := tls.LoadX509KeyPair(cert, key); err != nil {
+				errs = append(errs, fmt.Errorf("tls_cert and tls_key: %w", err))
+			} else {
+				latest.Certificates = []tls.Certificate{pair}
+			}
+		}
+		return errors.Join(errs...)
 	}
-	return config
+	u.Fail(read())
+	var mu sync.Mutex
+	return func() *tls.Config {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = read() // a file may be half written
+		return latest.Clone()
+	}
+}
+
+func authorities(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM form", file)
+	}
+	return roots, nil
 }
 
 // Err returns all mistakes, including settings that no method read. They match [ErrURL].

@@ -37,28 +37,52 @@ func pair(t *testing.T, cert, key string, serial int64) {
 	}
 }
 
-func TestARenewedCertificateIsShown(t *testing.T) {
-	cert, key := t.TempDir()+"/cert.pem", t.TempDir()+"/key.pem"
+// A process may connect for years, while certificates last for months.
+func TestRenewedCertificatesAreUsed(t *testing.T) {
+	dir := t.TempDir()
+	ca, cert, key := dir+"/ca.pem", dir+"/cert.pem", dir+"/key.pem"
+	pair(t, ca, dir+"/other.pem", 1)
 	pair(t, cert, key, 1)
-	u := hosturl.Parse("x://h?tls_cert="+cert+"&tls_key="+key, "1", "x")
-	config := u.TLS(true, "")
+	u := hosturl.Parse("x://h?tls_server_name=n&tls_ca="+ca+"&tls_cert="+cert+"&tls_key="+key, "1", "x")
+	configure := u.TLS(true, "")
 	if err := u.Err(); err != nil {
 		t.Fatal(err)
 	}
-	shows := func(want int64) {
+	trusted := func() *x509.CertPool {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(pem)
+		return pool
+	}
+	uses := func(trusted *x509.CertPool, shown int64) {
 		t.Helper()
-		shown, err := config.Clone().GetClientCertificate(nil)
-		if err != nil || shown.Leaf.SerialNumber.Int64() != want {
-			t.Errorf("it shows %v, %v, want %d", shown.Leaf.SerialNumber, err, want)
+		config := configure()
+		if is := config.Certificates[0].Leaf.SerialNumber.Int64(); is != shown {
+			t.Errorf("it shows %d, want %d", is, shown)
+		}
+		if !config.RootCAs.Equal(trusted) {
+			t.Error("it trusts others")
+		}
+		if config.ServerName != "n" {
+			t.Error(config.ServerName)
 		}
 	}
-	shows(1)
+	first := trusted()
+	uses(first, 1)
 	pair(t, cert, key, 2)
-	shows(2)
-	if err := os.WriteFile(cert, nil, 0o600); err != nil { // it is being written
-		t.Fatal(err)
+	uses(first, 2)
+	pair(t, ca, dir+"/other.pem", 3)
+	next := trusted()
+	uses(next, 2)
+	for _, file := range []string{ca, cert} { // they are being written
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	shows(2)
-	pair(t, cert, key, 3)
-	shows(3)
+	uses(next, 2)
+	pair(t, cert, key, 4)
+	uses(next, 4)
 }

@@ -22,13 +22,16 @@ type redisServer struct {
 func redisTarget(text string, l load) (target, error) {
 	u := hosturl.Parse(text, "6379", "redis", "rediss")
 	options := &redis.Options{
-		Username: u.User, Password: u.Password, TLSConfig: u.TLS(u.Scheme == "rediss", "rediss://"),
+		Username: u.User, Password: u.Password,
 		Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		MaxRetries:               -1, // a repeated INCR would be counted once
 		DialerRetries:            1,
 		DialTimeout:              benchTimeout, ReadTimeout: benchTimeout, WriteTimeout: benchTimeout, PoolTimeout: benchTimeout,
 		PoolSize: l.callers, // a connection for each
+	}
+	if configure := u.TLS(u.Scheme == "rediss", "rediss://"); configure != nil {
+		options.TLSConfig = configure()
 	}
 	if len(u.Hosts) > 1 {
 		u.Fail(errors.New("one host is measured at a time"))

@@ -6,10 +6,12 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -113,9 +115,17 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 	}
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Passwd, cfg.Net, cfg.DBName = u.User, u.Password, "tcp", database
-	cfg.TLS = u.TLS(u.Bool("tls"), "tls=true")
+	configure := u.TLS(u.Bool("tls"), "tls=true")
 	if err := u.Err(); err != nil {
 		return nil, 0, urlErrorf("%w: %w", store.ErrRefused, err)
+	}
+	if configure != nil {
+		options = append(options, mysql.BeforeConnect(func(_ context.Context, cfg *mysql.Config) error {
+			if cfg.TLS = configure(); cfg.TLS.ServerName == "" {
+				cfg.TLS.ServerName, _, _ = net.SplitHostPort(cfg.Addr)
+			}
+			return nil
+		}))
 	}
 	cfg.Addr, cfg.Timeout = u.Hosts[0], maxConnect
 	report := &dial.Report{}
@@ -161,10 +171,25 @@ func (b loginBounded) Connect(ctx context.Context) (driver.Conn, error) {
 // openPostgres opens any URL that libpq accepts, including several hosts and libpq's settings,
 // environment and password file; connections=N is our own setting.
 func openPostgres(ctx context.Context, text string) (store.Store, error) {
+	dialer := listed()
+	connections, hosts, err := parsePostgres(text, dialer)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openSQL(ctx, sql.OpenDB(sqlstore.Guarded(&hostsInTurn{Connector: hosts[0], url: text, dialer: dialer, latest: hosts}, onOneLine)), sqlstore.Postgres.WithSession(session), connections)
+	if failed, ok := errors.AsType[*pgconn.PgError](err); ok && (failed.Code == "42704" || failed.Code == "22023") {
+		err = urlError{err} // a setting that the server does not know, or not its value
+	}
+	return s, err
+}
+
+// parsePostgres returns how many connections a URL allows, and one connector for each of its hosts, which begins with that
+// host. It reads the files that the URL names: certificates and passwords.
+func parsePostgres(text string, dialer *dial.Dialer) (connections int, hosts []driver.Connector, err error) {
 	cfg, err := pgx.ParseConfig(text)
 	if err != nil {
 		// The driver's text quotes the URL, without what the driver takes for the password.
-		return nil, urlErrorf("%w: it is not a URL that PostgreSQL accepts: write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; in the password, escape @ : / ? # %% as in %%40", store.ErrRefused)
+		return 0, nil, urlErrorf("%w: it is not a URL that PostgreSQL accepts: write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; in the password, escape @ : / ? # %% as in %%40", store.ErrRefused)
 	}
 	forLibpq(cfg.RuntimeParams)
 	if cfg.RuntimeParams["application_name"] == "" {
@@ -173,10 +198,10 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = dialTimeout
 	}
-	connections := maxConns
+	connections = maxConns
 	if text, ok := cfg.RuntimeParams["connections"]; ok {
 		if connections, err = strconv.Atoi(text); err != nil || connections < 1 || connections > 1000 {
-			return nil, urlErrorf("%w: connections=%s is not a number from 1 to 1000", store.ErrRefused, text)
+			return 0, nil, urlErrorf("%w: connections=%s is not a number from 1 to 1000", store.ErrRefused, text)
 		}
 		delete(cfg.RuntimeParams, "connections") // the server does not know it
 	}
@@ -187,12 +212,8 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip per statement, through poolers too
 	cfg.OnNotice = dropVacuumWarnings
-	guardPostgres(&cfg.Config)
-	s, err := openSQL(ctx, sql.OpenDB(sqlstore.Guarded(hostsInTurn(cfg), onOneLine)), sqlstore.Postgres.WithSession(session), connections)
-	if failed, ok := errors.AsType[*pgconn.PgError](err); ok && (failed.Code == "42704" || failed.Code == "22023") {
-		err = urlError{err} // a setting that the server does not know, or not its value
-	}
-	return s, err
+	guardPostgres(&cfg.Config, dialer)
+	return connections, fromEachHost(cfg), nil
 }
 
 // onOneLine gives the driver's errors, which have a line for each address, one line.
@@ -214,17 +235,30 @@ func forLibpq(settings map[string]string) {
 	}
 }
 
-// postgresHosts connects to the hosts of a URL. The driver tries them in order, and waits for each: a host
+// hostsInTurn connects to the hosts of a URL. The driver tries them in order, and waits for each: a host
 // that hangs may take all of a call's time. So other connections begin with the next host after a second.
-type postgresHosts struct {
-	driver.Connector
-	from  []driver.Connector // with each host as the first
-	first atomic.Uint32
+type hostsInTurn struct {
+	driver.Connector // any of them
+	url              string
+	dialer           *dial.Dialer
+	first            atomic.Uint32
+
+	mu     sync.Mutex
+	latest []driver.Connector // with each host as the first
 }
 
-func hostsInTurn(cfg *pgx.ConnConfig) *postgresHosts {
+// hosts reads the URL's files again, since they may have been renewed.
+func (c *hostsInTurn) hosts() []driver.Connector {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, hosts, err := parsePostgres(c.url, c.dialer); err == nil { // otherwise a file may be half written
+		c.latest = hosts
+	}
+	return c.latest
+}
+
+func fromEachHost(cfg *pgx.ConnConfig) (connectors []driver.Connector) {
 	hosts := append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...)
-	c := &postgresHosts{}
 	for i, h := range hosts {
 		if i > 0 && h.Host == hosts[i-1].Host && h.Port == hosts[i-1].Port { // the same one without TLS
 			continue
@@ -232,10 +266,9 @@ func hostsInTurn(cfg *pgx.ConnConfig) *postgresHosts {
 		turned := cfg.Copy()
 		turned.Host, turned.Port, turned.TLSConfig = h.Host, h.Port, h.TLSConfig
 		turned.Fallbacks = slices.Concat(hosts[i+1:], hosts[:i])
-		c.from = append(c.from, stdlib.GetConnector(*turned, stdlib.OptionShouldPing(pingFails)))
+		connectors = append(connectors, stdlib.GetConnector(*turned, stdlib.OptionShouldPing(pingFails)))
 	}
-	c.Connector = c.from[0]
-	return c
+	return connectors
 }
 
 // pingFails pings a connection that was idle, within a bound: the driver's own ping may take as long as an attempt
@@ -250,11 +283,11 @@ func pingFails(ctx context.Context, p stdlib.ShouldPingParams) bool {
 }
 
 // Connect implements [driver.Connector].
-func (c *postgresHosts) Connect(ctx context.Context) (driver.Conn, error) {
-	first := c.first.Load()
+func (c *hostsInTurn) Connect(ctx context.Context) (driver.Conn, error) {
+	first, from := c.first.Load(), c.hosts()
 	hangs := time.AfterFunc(time.Second, func() { c.first.CompareAndSwap(first, first+1) })
 	defer hangs.Stop()
-	conn, err := c.from[int(first)%len(c.from)].Connect(ctx)
+	conn, err := from[int(first)%len(from)].Connect(ctx)
 	if err != nil {
 		c.first.CompareAndSwap(first, first+1)
 	}

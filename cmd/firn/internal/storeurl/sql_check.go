@@ -16,20 +16,22 @@ import (
 // guardPostgres makes the driver connect by the dialer of all stores. The driver would wait for each address
 // of a host in turn, so it gets all of them as one. It checks what it reads itself, TLS removed, up to what a message
 // may announce and how many there are.
-func guardPostgres(cfg *pgconn.Config) {
-	dialer := &dial.Dialer{}
+func guardPostgres(cfg *pgconn.Config, addresses *dial.Dialer) {
 	cfg.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
-		addrs, err := dialer.Addresses(ctx, host)
+		addrs, err := new(dial.Dialer).Addresses(ctx, host)
 		return []string{strings.Join(addrs, ",")}, err
 	}
-	cfg.DialFunc = (&dial.Dialer{Lookup: func(_ context.Context, addrs string) ([]string, error) {
-		return strings.Split(addrs, ","), nil
-	}}).Dial
+	cfg.DialFunc = addresses.Dial
 	cfg.MaxProtocolMessageBodyLen = dial.MaxPiece
 	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		guard := &dial.Guard{Check: postgresCheck()}
 		return pgproto3.NewFrontend(guardedReader{r, guard}, guardedWriter{w, guard})
 	}
+}
+
+// listed is a dialer that gets the addresses of a host as one name.
+func listed() *dial.Dialer {
+	return &dial.Dialer{Lookup: func(_ context.Context, addrs string) ([]string, error) { return strings.Split(addrs, ","), nil }}
 }
 
 type guardedReader struct {
