@@ -97,6 +97,7 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 		{"9.7.4", "innodb_flush_method", "O_DIRECT", store.Good},
 		{"10.11.19-MariaDB", "innodb_doublewrite", "ON", store.Good},
 		{"10.11.19-MariaDB", "innodb_doublewrite", "OFF", store.Bad},
+		{"11.8.9-MariaDB", "innodb_doublewrite", "FAST", store.Bad},
 		{"9.7.4", "innodb_doublewrite", "DETECT_AND_RECOVER", store.Good},
 		{"9.7.4", "innodb_doublewrite", "DETECT_ONLY", store.Bad},
 		{"9.7.4", "Innodb_redo_log_enabled", "ON", store.Good},

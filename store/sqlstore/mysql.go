@@ -129,10 +129,10 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		e.durable = e.durable && binlog == "1"
 	}
 	switch method := is["innodb_flush_method"]; {
-	case slices.Contains(unsynced, strings.ToLower(method)):
+	case !slices.Contains(synced, strings.ToLower(method)):
 		e.durable, e.settings, e.advice = false, "innodb_flush_method "+method, "leave innodb_flush_method as it is by default: by that one data files are not synced, and a loss of power brings older pages back"
-	case slices.Contains(torn, is["innodb_doublewrite"]):
-		e.durable, e.settings, e.advice = false, "innodb_doublewrite "+is["innodb_doublewrite"], "set innodb_doublewrite ON: otherwise the server does not start again after a loss of power in the middle of a page"
+	case !slices.Contains(untorn, strings.ToLower(is["innodb_doublewrite"])):
+		e.durable, e.settings, e.advice = false, "innodb_doublewrite "+is["innodb_doublewrite"], "set innodb_doublewrite ON: otherwise a loss of power leaves pages torn, or brings older ones back"
 	case is["innodb_redo_log_enabled"] == "OFF": // MySQL only
 		e.durable, e.settings, e.advice = false, "the redo log is disabled", "ALTER INSTANCE ENABLE INNODB REDO_LOG"
 	case is["log_bin"] == "ON" && is["rpl_status"] == "IDLE_SLAVE": // MariaDB only
@@ -148,13 +148,13 @@ var splitting = []string{"pc.ignore_sb = true", "pc.ignore_quorum = true"}
 
 const recovering = "pc.recovery = true"
 
-// unsynced are the values of innodb_flush_method by which data files are not synced. A checkpoint then discards the
-// redo of pages that are only in the disk's cache.
-var unsynced = []string{"nosync", "littlesync", "o_direct_no_fsync"}
+// synced are the values of innodb_flush_method by which data files are synced. By others a checkpoint discards the
+// redo of pages that are only in the disk's cache. Versions without the setting sync.
+var synced = []string{"", "fsync", "o_dsync", "o_direct", "normal", "unbuffered", "async_unbuffered"}
 
-// torn are the values of innodb_doublewrite by which a page that is half written cannot be mended, as without
-// full_page_writes in PostgreSQL. The second is MySQL's.
-var torn = []string{"OFF", "DETECT_ONLY"}
+// untorn are the values of innodb_doublewrite by which a page that is half written is mended, as by full_page_writes in
+// PostgreSQL, and data files are synced, which they are not by MariaDB's FAST.
+var untorn = []string{"", "on", "detect_and_recover"}
 
 // undoes reports whether a MariaDB that acknowledges as a replica takes that role when it starts,
 // and undoes transactions that no replica is known to have: since 10.6, until the setting

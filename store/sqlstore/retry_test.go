@@ -255,3 +255,41 @@ func TestACallEndsWithItsContextWhateverTheDriverDoes(t *testing.T) {
 		}
 	})
 }
+
+// deaf is a driver that does not heed the context of an attempt to connect, as lib/pq's, which has none.
+type deaf struct{ slow }
+
+func (d deaf) Connect(context.Context) (driver.Conn, error) {
+	return d.slow.Connect(context.Background())
+}
+
+func TestACallEndsWithItsContextThoughADriverGoesOnConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		database := deaf{slow{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 9)}}
+		database.connects <- struct{}{}
+		db := sql.OpenDB(database)
+		s, err := sqlstore.Open(t.Context(), db, sqlstore.Postgres)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.SetMaxIdleConns(0) // closes the one there is
+		db.SetMaxIdleConns(3)
+		for i := range 20 { // the first is the attempt that outlives its call
+			begun := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			_, err := s.Get(ctx, "k")
+			cancel()
+			if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > 2200*time.Millisecond {
+				t.Fatalf("call %d: %v after %v", i, err, took)
+			}
+		}
+		close(database.connects)
+		if _, err := s.Get(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("once a server answers: %v", err)
+		}
+		synctest.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

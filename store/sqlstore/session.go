@@ -179,8 +179,8 @@ const maxOverrun = 100 * time.Millisecond
 
 // once makes a call on the next free session.
 //
-// Some drivers let a call wait for a silent server after its context has ended. Such a call is abandoned,
-// and keeps its session until it ends: a holder must be able to look by another one.
+// A call that a driver does not end with its context is abandoned, and keeps its session until it ends: a holder must be
+// able to look by another one.
 func once[T any](ctx context.Context, s *Store, do func(context.Context, *sql.Conn) (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -217,19 +217,28 @@ func once[T any](ctx context.Context, s *Store, do func(context.Context, *sql.Co
 	} else {
 		go call()
 	}
-	select {
-	case a := <-got:
+	if a, ok := await(ctx, got); ok {
 		return a.value, a.err
+	}
+	if time.Since(begun) > silence {
+		s.forget()
+	}
+	return answer{}.value, ctx.Err()
+}
+
+// await returns what a driver has returned, or false if it has not within maxOverrun of the end of ctx. Some drivers leave
+// a call, or an attempt to connect, to a silent server for as long as it is silent.
+func await[T any](ctx context.Context, got <-chan T) (answer T, ok bool) {
+	select {
+	case answer = <-got:
+		return answer, true
 	case <-ctx.Done():
 	}
 	select {
-	case a := <-got: // most drivers end it themselves, and know more
-		return a.value, a.err
+	case answer = <-got: // most drivers end it themselves, and know more
+		return answer, true
 	case <-time.After(maxOverrun):
-		if time.Since(begun) > silence {
-			s.forget()
-		}
-		return answer{}.value, ctx.Err()
+		return answer, false
 	}
 }
 
@@ -328,10 +337,29 @@ type attempt struct {
 	err  error
 }
 
-func (s *Store) connect(ctx context.Context) (a attempt) {
-	defer backend.Rescue(&a.err)
-	a.conn, a.err = s.db.Conn(ctx)
-	return a
+func (s *Store) connect(ctx context.Context) attempt {
+	got := make(chan attempt, 1)
+	call := func() {
+		var a attempt
+		defer func() { got <- a }()
+		defer backend.Rescue(&a.err)
+		a.conn, a.err = s.db.Conn(ctx)
+	}
+	if s.dialect.embedded {
+		call()
+	} else {
+		go call()
+	}
+	a, ok := await(ctx, got)
+	if ok {
+		return a
+	}
+	go func() {
+		if late := <-got; late.err == nil {
+			_ = late.conn.Close() // to the pool
+		}
+	}()
+	return attempt{err: ctx.Err()}
 }
 
 // discard closes a session, which otherwise returns to the pool.
