@@ -12,10 +12,11 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Fill sets the defaults of unset fields: the system's time, math/rand/v2, a log that discards all.
+// Fill sets the defaults of unset fields: the system's time, math/rand/v2, a log that discards all. Another log is
+// replaced by one that writes to it, and never makes its caller wait for long.
 func Fill(time *firn.TimeSource, random *func() uint64, log **slog.Logger) {
 	*time = cmp.Or(*time, firn.SystemTime())
-	*log = cmp.Or(*log, slog.New(slog.DiscardHandler))
+	*log = unblocked(cmp.Or(*log, slog.New(slog.DiscardHandler)))
 	if *random == nil {
 		*random = rand.Uint64
 	}

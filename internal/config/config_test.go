@@ -74,7 +74,7 @@ func TestFill(t *testing.T) {
 		t.Error("not all is set")
 	}
 	log.Error("discarded")
-	set, drawn, own := struct{ firn.TimeSource }{clock}, func() uint64 { return 7 }, slog.Default()
+	set, drawn, own := struct{ firn.TimeSource }{clock}, func() uint64 { return 7 }, slog.New(slog.DiscardHandler)
 	clock, random, log = set, drawn, own
 	config.Fill(&clock, &random, &log)
 	if clock != set || random() != 7 || log != own {

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// logWait is how long a caller waits for its record to be written, so that it stands before what the caller does next.
+	logWait = 100 * time.Millisecond
+	// maxRecords bounds the records that wait until a log takes them.
+	maxRecords = 256
+)
+
+// A handler passes records on to another one, which may block: standard error may be a pipe that nothing reads. The
+// goroutine that looks at a slot logs too, and must not stop for that: newcomers wait 12 s for it. So a caller waits for
+// logWait at most, and not at all while earlier records still wait. Those that find no room are counted.
+type handler struct {
+	slog.Handler
+	records *records
+}
+
+// records of one log. They are written in order by a goroutine, which ends when there are none left.
+type records struct {
+	mu      sync.Mutex
+	waiting []record
+	writing bool
+	late    bool // a caller has waited in vain
+	lost    int
+}
+
+type record struct {
+	slog.Record
+	ctx     context.Context //nolint:containedctx // handlers read values from it
+	to      slog.Handler
+	written chan struct{}
+}
+
+// unblocked returns a log that never makes its caller wait for long.
+func unblocked(log *slog.Logger) *slog.Logger {
+	if _, is := log.Handler().(handler); is || log.Handler() == slog.DiscardHandler {
+		return log
+	}
+	return slog.New(handler{log.Handler(), &records{}})
+}
+
+// Handle implements [slog.Handler]. It returns no error of the handler behind it, as loggers report none.
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	waits, written := h.records.add(record{r.Clone(), context.WithoutCancel(ctx), h.Handler, make(chan struct{})})
+	if !waits {
+		return nil
+	}
+	select {
+	case <-written:
+	case <-time.After(logWait):
+		h.records.mu.Lock()
+		h.records.late = h.records.writing
+		h.records.mu.Unlock()
+	}
+	return nil
+}
+
+// WithAttrs implements [slog.Handler].
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs), h.records}
+}
+
+// WithGroup implements [slog.Handler].
+func (h handler) WithGroup(name string) slog.Handler {
+	return handler{h.Handler.WithGroup(name), h.records}
+}
+
+// add reports whether the caller may wait until its record is written.
+func (q *records) add(r record) (waits bool, written <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == maxRecords {
+		q.lost++
+		return false, nil
+	}
+	q.waiting = append(q.waiting, r)
+	if !q.writing {
+		q.writing = true
+		go q.write()
+	}
+	return !q.late, r.written
+}
+
+func (q *records) write() {
+	for {
+		q.mu.Lock()
+		if len(q.waiting) == 0 {
+			q.writing, q.late = false, false
+			q.mu.Unlock()
+			return
+		}
+		r, lost := q.waiting[0], q.lost
+		q.waiting, q.lost = q.waiting[1:], 0
+		q.mu.Unlock()
+		_ = r.to.Handle(r.ctx, r.Record)
+		if lost > 0 {
+			notice := slog.NewRecord(time.Now(), slog.LevelWarn, "records of this log were lost, as it took none for a while", 0)
+			notice.Add("records", lost)
+			_ = r.to.Handle(r.ctx, notice)
+		}
+		close(r.written)
+	}
+}

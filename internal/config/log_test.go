@@ -1,0 +1,103 @@
+package config_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
+)
+
+// pipe is a writer that blocks until opened is closed.
+type pipe struct {
+	opened chan struct{} // nil: it is open
+	text   bytes.Buffer
+}
+
+func (p *pipe) Write(b []byte) (int, error) {
+	if p.opened != nil {
+		<-p.opened
+	}
+	return p.text.Write(b)
+}
+
+// filled returns the log that a package uses for one that a program gives.
+func filled(to *pipe) *slog.Logger {
+	var (
+		source firn.TimeSource
+		random func() uint64
+	)
+	log := slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	config.Fill(&source, &random, &log)
+	again := log
+	config.Fill(&source, &random, &again)
+	if again != log {
+		panic("a log is wrapped twice")
+	}
+	return log
+}
+
+func TestARecordIsWrittenBeforeItsCallerGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipe{}
+		log := filled(p)
+		log.Debug("is not enabled")
+		log.With("a", 1).WithGroup("g").Info("one", "b", 2)
+		log.Warn("two")
+		const want = "level=INFO msg=one a=1 g.b=2\nlevel=WARN msg=two\n"
+		if is := p.text.String(); is != want {
+			t.Errorf("%q, want %q", is, want)
+		}
+	})
+}
+
+func TestALogThatBlocksHoldsNoCallerUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipe{opened: make(chan struct{})}
+		log := filled(p)
+		taken := make(chan struct{})
+		begun := time.Now()
+		go func() {
+			for i := range 300 {
+				log.With("of", i%7).InfoContext(context.Background(), "record", "n", i)
+			}
+			close(taken)
+		}()
+		<-taken
+		if took := time.Since(begun); took > 200*time.Millisecond {
+			t.Errorf("300 records took %v", took)
+		}
+		close(p.opened)
+		synctest.Wait()
+		text := p.text.String()
+		last := -1
+		for line := range strings.Lines(text) {
+			var of, n int
+			if _, err := fmt.Sscanf(line, "level=INFO msg=record of=%d n=%d\n", &of, &n); err != nil {
+				continue
+			}
+			if n != last+1 || of != n%7 {
+				t.Fatalf("%q after %d", line, last)
+			}
+			last = n
+		}
+		if want := fmt.Sprintf("records=%d\n", 299-last); last < 250 || !strings.Contains(text, want) {
+			t.Errorf("%d were written, and it does not say %s: %s", last+1, want, text[len(text)-200:])
+		}
+		log.Info("taken again")
+		if text := p.text.String(); !strings.HasSuffix(text, "level=INFO msg=\"taken again\"\n") {
+			t.Error(text[len(text)-200:])
+		}
+	})
+}
