@@ -39,10 +39,16 @@ type Store struct {
 	cluster atomic.Uint64 // the id of the cluster of the named members; 0 while unknown
 }
 
+// maxStreams bounds calls in flight. They share a connection, on which proxies allow 100 (HAProxy) or more at a time; the
+// client would let further ones wait in turn, and a lease's behind all others.
+const maxStreams = 96
+
 // OpenClient returns a store over client, which Close closes; all its keys begin with prefix. It reads the key
 // firn/ below that once, to report errors at once. A client whose MaxUnaryRetries is not 1 repeats calls that a proxy has
-// given up, including writes, and one without ConnectParams stays away from a server that is back for up
-// to two minutes, longer than newcomers wait for a holder. The clients of [Open] do neither.
+// given up, including writes. Ids can repeat by a client without ConnectParams, which stays away from a server that is back for up
+// to two minutes, longer than newcomers wait for a holder; by one without DialKeepAliveTime and DialKeepAliveTimeout, whose
+// connection the network may forget; by one with package ordering, which refuses a store that was set back; and where its
+// name leads to another cluster while the former one answers. Those of [Open] do none of that.
 func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	var hosts []string
 	for _, address := range client.Endpoints() { // HOST:PORT, or a URL
@@ -53,7 +59,7 @@ func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*S
 			hosts = append(hosts, address)
 		}
 	}
-	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify, hosts...)}
+	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(maxStreams), classify, hosts...)}
 	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
 		// A key that Firn's roles cover: all its keys begin so.
 		if _, err := s.read(ctx, prefix+"firn/", clientv3.WithCountOnly(), clientv3.WithRange(after(prefix+"firn/"))); err != nil {

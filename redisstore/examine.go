@@ -59,6 +59,8 @@ func persists(info, set map[string]string, hidden error) store.Finding {
 	if file, shown := info["config_file"]; shown && file == "" {
 		forgetful = "; it has no configuration file, so its next start must have both on its command line, or it ignores what it wrote"
 	}
+	var major, minor int
+	_, unknown := fmt.Sscanf(info["redis_version"], "%d.%d", &major, &minor) // a proxy may hide it
 	return backend.Judge("persistence").
 		When(info["aof_enabled"] != "1", store.Bad, fmt.Sprintf("appendonly no, save %q: a restart forgets the workers acquired since the last snapshot", set["save"]),
 			// A restart with that setting would lose everything: it loads no snapshot if that file is missing. And
@@ -66,6 +68,7 @@ func persists(info, set map[string]string, hidden error) store.Finding {
 			"if it had appendonly yes before it started, stop it, and start it with that: it reads its file again. "+
 				"Otherwise CONFIG SET appendonly yes, appendfsync always while it runs, since a restart with a changed file would begin empty; "+
 				"once INFO says aof_rewrite_in_progress:0, give its next start both: after CONFIG REWRITE, its command line and an include further down in its file still override them. Or use a strict pool").
+		When(unknown == nil && (major < 6 || major == 6 && minor < 2), store.Bad, "Redis "+info["redis_version"]+": it goes on when its file cannot be synced, so a loss of power loses what it acknowledged since", "update to Redis 6.2 or later").
 		// INFO shows a rewrite next to a complete file in the same way.
 		When(rewrites, store.Doubtful, "appendonly yes, and its file is being rewritten, or the rewrite failed: until the first rewrite since it was turned on, or since the server was a replica, a crash falls back to an older file or to no data",
 			"wait until INFO says aof_rewrite_in_progress:0, or see its log").

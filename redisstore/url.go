@@ -79,8 +79,8 @@ const (
 	defaultPort = "6379"
 	// maxIdleTime is shorter than the time after which firewalls forget an idle connection.
 	maxIdleTime = time.Minute
-	// maxIdle bounds idle connections. Each that the network has silently forgotten costs a holder one
-	// look, 2 s, and newcomers wait 12 s for it.
+	// maxIdle bounds idle connections that have no limit of age. Each that the network has silently forgotten costs a
+	// holder one look, 2 s, and newcomers wait 12 s for it. Others may all be idle: connecting to a far server takes long.
 	maxIdle = 3
 )
 
@@ -123,7 +123,7 @@ func parseURL(text string, dialer *dial.Dialer) (*redis.UniversalOptions, Config
 	}
 	if !options.IsClusterMode && master == "" {
 		// Not with Sentinels: no call would succeed while they are down. They end the connections to a primary that they replace.
-		options.ConnMaxLifetime = backend.ConnectionLife
+		options.ConnMaxLifetime, options.MaxIdleConns = backend.ConnectionLife, poolSize
 	}
 	return options, cfg, u.Err()
 }

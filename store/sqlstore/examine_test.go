@@ -100,6 +100,7 @@ func TestAServerThatForgetsInACrashIsNotGood(t *testing.T) {
 		{"11.8.9-MariaDB", "innodb_doublewrite", "FAST", store.Bad},
 		{"9.7.4", "innodb_doublewrite", "DETECT_AND_RECOVER", store.Good},
 		{"9.7.4", "innodb_doublewrite", "DETECT_ONLY", store.Bad},
+		{"9.7.4", "innodb_doublewrite", "FALSE", store.Bad},
 		{"9.7.4", "Innodb_redo_log_enabled", "ON", store.Good},
 		{"9.7.4", "Innodb_redo_log_enabled", "OFF", store.Bad},
 	} {

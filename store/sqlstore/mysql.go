@@ -120,8 +120,8 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 		readOnly: is["read_only"] == "ON" || is["tx_read_only"] == "ON" || is["transaction_read_only"] == "ON",
 		follows:  shown && running != "0",
 		unseen:   !shown,
-		splits:   slices.ContainsFunc(splitting, func(s string) bool { return strings.Contains(galera, s) }),
-		forgets:  strings.Contains(galera, recovering) && strings.HasSuffix(is["wsrep_start_position"], ":-1"),
+		splits:   galeraHas(galera, "pc.ignore_sb") || galeraHas(galera, "pc.ignore_quorum"),
+		forgets:  galeraHas(galera, "pc.recovery") && strings.HasSuffix(is["wsrep_start_position"], ":-1"),
 		replicas: mysqlReplicas(is),
 	}
 	if is["log_bin"] == "ON" {
@@ -143,10 +143,12 @@ func examineMySQL(ctx context.Context, conn *sql.Conn) (examination, error) {
 	return e, nil
 }
 
-// What Galera says about its settings.
-var splitting = []string{"pc.ignore_sb = true", "pc.ignore_quorum = true"}
-
-const recovering = "pc.recovery = true"
+// galeraHas reports whether a setting is on in Galera's list of them, which shows each as it was typed.
+func galeraHas(options, name string) bool {
+	_, value, _ := strings.Cut(options, name+" = ")
+	value, _, _ = strings.Cut(value, ";")
+	return slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(strings.TrimSpace(value)))
+}
 
 // synced are the values of innodb_flush_method by which data files are synced. By others a checkpoint discards the
 // redo of pages that are only in the disk's cache. Versions without the setting sync.
@@ -154,7 +156,7 @@ var synced = []string{"", "fsync", "o_dsync", "o_direct", "normal", "unbuffered"
 
 // untorn are the values of innodb_doublewrite by which a page that is half written is mended, as by full_page_writes in
 // PostgreSQL, and data files are synced, which they are not by MariaDB's FAST.
-var untorn = []string{"", "on", "detect_and_recover"}
+var untorn = []string{"", "on", "true", "1", "detect_and_recover"}
 
 // undoes reports whether a MariaDB that acknowledges as a replica takes that role when it starts,
 // and undoes transactions that no replica is known to have: since 10.6, until the setting

@@ -128,11 +128,11 @@ func meantPostgres(ctx context.Context, s *Store, conn *sql.Conn) error {
 
 // postgresReturning makes a write return: whether the row is as written; whether the table is logged (a
 // publishable table is neither unlogged, temporary nor foreign; a rule that writes to another table
-// instead has no tableoid, which is an error; nor has a view, but it may have a column of that name); the life of the server, that is its timeline and
-// start; and whether it waits for a standby. Until its commit, it makes the server wait, and send the
+// instead has no tableoid, which is an error; nor has a view, but it may have a column of that name); the life of the store, that is the server's
+// timeline and start, the database and the table, since a copy may get the name of either; and whether it waits for a standby. Until its commit, it makes the server wait, and send the
 // warning that the wait was cut short, whatever the session's settings.
 const postgresReturning = ` AND pg_relation_is_publishable(` + Table + `.tableoid)
-	AND (SELECT relkind IN ('r', 'p') FROM pg_class WHERE oid = pg_typeof(` + Table + `.*)::text::regclass), pg_walfile_name(pg_current_wal_insert_lsn()), ` + postgresStart + `,
+	AND (SELECT relkind IN ('r', 'p') FROM pg_class WHERE oid = pg_typeof(` + Table + `.*)::text::regclass), pg_walfile_name(pg_current_wal_insert_lsn()), ` + postgresStart + ` || ' ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || '` + Table + `'::regclass::oid,
 	current_setting('synchronous_standby_names'), set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true)`
 
 // postgresWritable is false on a standby too.

@@ -79,7 +79,9 @@ type Store struct {
 //
 // In a database on another host Open creates the table if it does not exist, and otherwise writes nothing.
 // It keeps up to 16 connections idle (SetMaxIdleConns), or as many as there may be: do not give it one of pgx's
-// stdlib.OpenDBFromPool, whose pool would have none left for others. Connections end after 5 s
+// stdlib.OpenDBFromPool, whose pool would have none left for others. Allow at least four: a driver may check an idle
+// connection that the network has forgotten for 20 s (pgx), or end no call that a server leaves unanswered (lib/pq, which
+// also needs connect_timeout), and with one or two a holder would find its store too late. Connections end after 5 s
 // (SetConnMaxLifetime), so that they follow a name that leads elsewhere. In a SQLite file
 // only [Create] creates the table, so that a mistyped path is [store.ErrNotFound], not another, empty store.
 //

@@ -107,7 +107,7 @@ func init() {
 			return err == nil
 		})
 		d.finds("doubtful", "role", "without its recovered position", "--store", "mysql://root:@"+server.Addr()+"/shop")
-		d.mariadb(server, "SET GLOBAL wsrep_provider_options = 'pc.ignore_sb=true'")
+		d.mariadb(server, "SET GLOBAL wsrep_provider_options = 'pc.ignore_sb=YES'")
 		d.finds("bad", "role", "its cluster goes on as two stores", "--store", "mysql://root:@"+server.Addr()+"/shop")
 	}
 	cases["postgres"] = func(d *doctor) {

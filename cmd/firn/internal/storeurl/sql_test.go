@@ -266,6 +266,8 @@ func TestPostgresErrorsSayWhatToDo(t *testing.T) {
 	expect(t, "no such database", try(d.url("postgres:", "nothing")), store.ErrRefused, "no such database")
 	expect(t, "no server", try("postgres://u:geheim@"+servers.Nowhere(t)+"/c"), store.ErrUnavailable, "refused")
 	expect(t, "TLS to a server without TLS", try(d.url("postgres:", "made")+"?sslmode=require"), store.ErrUnavailable, "TLS")
+	expect(t, "another database for each user", try("postgres://u:geheim@"+d.server.Addr()+"/"), store.ErrRefused, "it names no database: write")
+	expect(t, "another store for each environment", try("postgres://?user=u"), store.ErrRefused, "it names no host and no database")
 	expect(t, "an invalid URL", try("postgres://u:ge heim%zz@h/c"), store.ErrRefused, "not a URL that PostgreSQL accepts")
 	expect(t, "a replica", try(d.url("postgres:", "made")+"?default_transaction_read_only=on"), store.ErrRefused, "name the primary")
 	d.fresh(t, "foreigner")
