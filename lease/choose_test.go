@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -135,7 +136,8 @@ func TestTheClockOfTheOthersIsTheirMedian(t *testing.T) {
 	} {
 		p := Pool{Slots: []Slot{{Free: true, At: noon.Add(time.Hour)}}}
 		for _, m := range c.minutes {
-			p.Slots = append(p.Slots, Slot{At: noon.Add(time.Duration(m) * time.Minute)})
+			p.Slots = append(p.Slots, Slot{Host: fmt.Sprint("of ", m), At: noon.Add(time.Duration(m) * time.Minute)})
+			p.Slots = append(p.Slots, Slot{Host: fmt.Sprint("of ", m), At: noon.Add(24 * time.Hour)}) // it crashed while its clock was wrong
 		}
 		at, ok := clockOfOthers(p)
 		if ok != (c.want >= 0) || ok && !at.Equal(noon.Add(time.Duration(c.want)*time.Minute)) {

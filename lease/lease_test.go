@@ -554,14 +554,25 @@ func (c *clockStore) Now(context.Context) (time.Time, error) { return c.now(), n
 
 func TestWithoutAStoreClockTheOtherHoldersClocksCount(t *testing.T) {
 	w := newWorld(t)
-	for range 3 {
-		w.start()
+	for i := range 3 {
+		w.start(w.timeless, func(c *Config) { c.Host = fmt.Sprint(i) })
 	}
 	late := newMachine()
 	late.Set(noon.Add(-time.Hour))
-	if _, err := w.try(func(c *Config) { c.Generator.Time = late }); !errors.Is(err, ErrClock) {
+	if _, err := w.try(w.timeless, func(c *Config) { c.Generator.Time = late }); !errors.Is(err, ErrClock) || !strings.Contains(err.Error(), "firn workers release") {
 		t.Errorf("an hour behind the others: %v", err)
 	}
+}
+
+// Holders of this host crashed while its clock was ahead. It is right again, and there is no other.
+func TestOverAnEmbeddedStoreAClockThatWasAheadKeepsNoNewcomerOut(t *testing.T) {
+	w := newWorld(t)
+	early := newMachine()
+	early.Set(noon.Add(24 * time.Hour))
+	for range 3 {
+		w.start(func(c *Config) { c.Generator.Time = early })
+	}
+	w.mustTake(w.start(), 10)
 }
 
 func TestAPinnedWorkerWaitsForItsFenceOrGoesAheadOfIt(t *testing.T) {

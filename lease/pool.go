@@ -3,6 +3,7 @@ package lease
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -190,19 +191,19 @@ func (r *rules) nextIdle(p Pool, datacenter int64) time.Time {
 	return next
 }
 
-// clockOfOthers returns the median of when the held slots were written, by their owners' clocks: at
-// least half of these clocks show that or later. Ok is false for fewer than fewHeld slots: one wrong
-// clock must not keep newcomers out.
+// clockOfOthers returns the median, over hosts, of when held slots were written: at least half of these clocks showed that
+// or later. Of one host the earliest counts, since holders that crashed count too: a clock that was ahead for
+// a while must not keep newcomers out. Nor must a single wrong one, so ok is false for fewer than fewHeld hosts.
 func clockOfOthers(p Pool) (at time.Time, ok bool) {
-	var times []time.Time
+	earliest := map[string]time.Time{}
 	for _, s := range p.Slots {
-		if !s.Free {
-			times = append(times, s.At)
+		if before, seen := earliest[s.Host]; !s.Free && (!seen || s.At.Before(before)) {
+			earliest[s.Host] = s.At
 		}
 	}
-	if len(times) < fewHeld {
+	if len(earliest) < fewHeld {
 		return time.Time{}, false
 	}
-	slices.SortFunc(times, time.Time.Compare)
+	times := slices.SortedFunc(maps.Values(earliest), time.Time.Compare)
 	return times[(len(times)-1)/2], true
 }

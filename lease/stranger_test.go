@@ -133,6 +133,12 @@ func (s timeless) CompareAndSwap(ctx context.Context, key string, old store.Revi
 	return e, err
 }
 
+// timeless puts the world's store on another host, without a clock.
+func (w *world) timeless(c *Config) {
+	life := "1"
+	c.Store = timeless{c.Store, &life}
+}
+
 // Who left is forgotten by a store without a clock, which newcomers cannot ask how late it was then:
 // the last tick it used may not have ended.
 func TestNewcomersOutwaitAFormerHolderWithoutAStoreClock(t *testing.T) {

@@ -61,6 +61,7 @@ type plan struct {
 	aims  []aim
 	never [kinds]bool // kinds that must not strike beside others that do
 
+	named   bool   // machines have names of their own
 	crowded bool   // a pool so large that newcomers read parts of it, with all processes in two of these
 	spares  bool   // processes without a store have spares
 	stride  int64  // of segments
@@ -128,7 +129,7 @@ func draw(o Options) plan {
 	r := stream(o.Seed, streamPlan)
 	row := regimes[o.Regime]
 	row.faults = o.chosen(row.faults)
-	p := plan{regime: o.Regime, process: row.process, maxLead: maxLead}
+	p := plan{regime: o.Regime, process: row.process, maxLead: maxLead, named: o.Seed%2 == 0}
 	p.small = r.IntN(2) == 0
 	p.machines = 1 + int(math.Floor(20*r.Float64()*r.Float64()))
 	p.layout = layoutOf(pick(r, layouts...))

@@ -147,7 +147,10 @@ func (f *firnProcess) settings(l *life) lease.Config {
 	p := &w.plan
 	c := lease.Config{
 		Store: f.m.client(), Pool: pool, Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict,
-		Window: p.window, Log: slog.New(listener{f.m}), Host: "host", PID: 1, // containers all look the same
+		Window: p.window, Log: slog.New(listener{f.m}), Host: "host", PID: 1, // containers may all look the same
+	}
+	if p.named {
+		c.Host = f.m.name
 	}
 	f.look = p.look
 	g := &c.Generator
