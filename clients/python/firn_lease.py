@@ -43,6 +43,9 @@ class _Grant:
         self.at, self.unit = time.monotonic_ns(), _number(a, "unit_ns", 1)
         self.bits, self.time, self.sequence = (_small(a, name) for name in ("sequence_bits", "time_shift", "sequence_shift"))
         self.base, self.look, self.renewed = _number(a, "base"), _small(a, "look_ms", 1, 1 << 31) / 1000, False
+        self.asked = self.at  # when the last request that has ended began
+        # Two requests without an answer and the pause between them take 5 seconds, and threads are late.
+        self.patience = int((max(self.look, 3) + 2.5) * 1e9)
 
     def clock(self, now):
         """The server's clock, but while that is behind, this clock's own at half its speed."""
@@ -62,6 +65,8 @@ class _Grant:
 
     def make(self, n, now):
         """At most n ids, all of the clock's tick, and for how many seconds there are no more."""
+        if now - self.asked > self.patience:  # the background did not run, as under gevent or after a pause: the lease may be lost
+            return [], 1.0
         clock = self.clock(now)
         q = max(self.p + 1, clock)
         stop = min(q + n, self.end, ((clock >> self.bits) + 1) << self.bits)
@@ -187,6 +192,8 @@ class Lease:
                 self._servers, self._why = self._servers[1:] + self._servers[:1], "%s: %s" % (server.url, str(e) or repr(e))
                 server.failed, failed = server.failed + 1, failed + 1
                 pause = 0.0 if failed % len(self._servers) else 1.0
+            if g:
+                g.asked = max(g.asked, asked)
 
     def _ask(self, server, g):
         limit, once = 2.0 if g else 35.0, secrets.token_hex(8)

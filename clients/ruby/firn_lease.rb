@@ -121,6 +121,7 @@ module Firn
           @servers, @why = @servers.rotate, "#{server}: #{e.message.lines.first&.chomp}"
           pause = ((failed += 1) % @servers.size).zero? ? 1.0 : 0
         end
+        g.asked = asked if g && asked > g.asked
         sleep(pause) if pause.positive?
       end
     end
@@ -195,6 +196,7 @@ module Firn
     # The positions [p + 1, end) of one worker, and a clock that never goes back.
     class Grant
       attr_reader :lease, :look, :end, :renewed
+      attr_accessor :asked
 
       def initialize(a, now)
         @lease, @p, @end = a['lease'], number(a, 'first') - 1, number(a, 'end')
@@ -202,6 +204,9 @@ module Firn
         @at, @unit = now, number(a, 'unit_ns', 1)
         @bits, @time, @sequence = %w[sequence_bits time_shift sequence_shift].map { |name| small(a, name) }
         @mask, @base, @look, @renewed = (1 << @bits) - 1, number(a, 'base'), small(a, 'look_ms', 1, 1 << 31) / 1000.0, false
+        @asked = now # when the last request that has ended began
+        # Two requests without an answer and the pause between them take 5 seconds, and threads are late.
+        @patience = ([@look, 3].max + 2.5) * 1e9
       end
 
       def renew(a, asked, now)
@@ -215,6 +220,8 @@ module Firn
 
       # Adds ids of the clock's tick until there are n, and returns whether it added any.
       def make(ids, n, now)
+        return false if late?(now)
+
         clock = clock(now)
         q = [@p + 1, clock].max
         stop = [q + n - ids.size, @end, (clock >> @bits) + 1 << @bits].min
@@ -226,12 +233,15 @@ module Firn
       end
 
       # The seconds to the next tick; when the lease has ended, to a look for a renewal.
-      def pause(now) = [@p + 1, clock(now)].max >= @end ? 1.0 : (@unit - (now - @at) % @unit) / 1e9
+      def pause(now) = late?(now) || [@p + 1, clock(now)].max >= @end ? 1.0 : (@unit - (now - @at) % @unit) / 1e9
 
       # The server's clock, but while that is behind, this clock's own at half its speed.
       def clock(now) = [@shown + ticks(now - @at), @held + ticks((now - @at) / 2)].max
 
       private
+
+      # Whether the background did not run, as under a fiber scheduler or after a pause: the lease may be lost.
+      def late?(now) = now - @asked > @patience
 
       def ticks(elapsed) = elapsed / @unit << @bits
 

@@ -155,6 +155,7 @@ public final class Lease implements AutoCloseable {
                 at = (at + 1) % servers.size();
                 if (++failed % servers.size() != 0) pause = 0;
             }
+            if (g != null && asked - g.asked > 0) g.asked = asked;
             try {
                 TimeUnit.NANOSECONDS.sleep(pause);
             } catch (InterruptedException e) {
@@ -230,6 +231,9 @@ public final class Lease implements AutoCloseable {
         final long look;
         private final int bits, time, sequence;
         private final long unit, base;
+        // Two requests without an answer and the pause between them take 5 seconds, and threads are late.
+        private final long patience;
+        volatile long asked; // when the last request that has ended began
         private long p, shown, held, at;
         volatile long end;
         boolean renewed;
@@ -246,7 +250,12 @@ public final class Lease implements AutoCloseable {
             time = bits(a, "time_shift");
             sequence = bits(a, "sequence_shift");
             base = position(a, "base");
+            asked = at;
+            patience = Math.max(look, 3_000_000_000L) + 2_500_000_000L;
         }
+
+        /** Whether the background did not run, as after a pause: the lease may be lost. */
+        private boolean late(long now) { return now - asked > patience; }
 
         /** The server's clock, but while that is behind, this clock's own at half its speed. */
         private long clock(long now) { return Math.max(shown + ticks(now - at), held + ticks((now - at) / 2)); }
@@ -267,6 +276,7 @@ public final class Lease implements AutoCloseable {
 
         /** Writes ids of the clock's tick from ids[made] on, and returns how many. */
         int make(long[] ids, int made, long now) {
+            if (late(now)) return 0;
             long clock = clock(now), q = Math.max(p + 1, clock);
             long stop = Math.min(Math.min(q + ids.length - made, end), (clock >> bits) + 1 << bits);
             if (q >= stop) return 0;
@@ -276,6 +286,6 @@ public final class Lease implements AutoCloseable {
         }
 
         /** The nanoseconds to the next tick; when the lease has ended, to a look for a renewal. */
-        long pause(long now) { return Math.max(p + 1, clock(now)) >= end ? 1_000_000_000 : unit - (now - at) % unit; }
+        long pause(long now) { return late(now) || Math.max(p + 1, clock(now)) >= end ? 1_000_000_000 : unit - (now - at) % unit; }
     }
 }
