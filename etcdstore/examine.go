@@ -38,6 +38,11 @@ func (s *Store) examine(ctx context.Context) ([]store.Finding, error) {
 			continue
 		}
 		voters++
+		for i, url := range m.ClientURLs {
+			if s.secures {
+				m.ClientURLs[i] = strings.Replace(url, "https://", "http://", 1)
+			}
+		}
 		status := s.status(ctx, m.ClientURLs)
 		if status == nil {
 			silent = append(silent, m.Name)
@@ -92,7 +97,7 @@ func Diagnose(ctx context.Context, text string) ([]store.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcdstore: %w: %w", store.ErrUnavailable, err)
 	}
-	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify)}
+	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify), secures: true}
 	found, err := s.examine(ctx)
 	return found, errors.Join(err, s.Close())
 }

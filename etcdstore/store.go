@@ -37,6 +37,7 @@ type Store struct {
 	prefix  string
 	calls   *backend.Calls
 	cluster atomic.Uint64 // the id of the cluster of the named members; 0 while unknown
+	secures bool          // the client's dialer speaks TLS if the members do: to https:// it would be spoken twice
 }
 
 // OpenClient returns a store over client, which Close closes; all its keys begin with prefix. It reads the key

@@ -404,7 +404,7 @@ func second[A, B any](_ A, b B) B { return b }
 func TestASetIsMadeInAClusterThatIsReachedByNames(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	cert, key := authority(t, t.TempDir(), "localhost")
+	cert, key := servers.Certificate(t, t.TempDir(), "localhost")
 	var ports, buses []string
 	var all []*redis.Client
 	for i := range 2 {
@@ -580,7 +580,7 @@ func TestANumberIsLoweredWhileSentinelsAreSilent(t *testing.T) {
 func TestAStoreLeavesAServerThatConfirmsAndIsNoLongerNamed(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	cert, key := authority(t, t.TempDir())
+	cert, key := servers.Certificate(t, t.TempDir())
 	secured := strconv.Itoa(servers.FreePort(t))
 	former, next := servers.Redis(t, "--tls-port", secured, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"), servers.Redis(t)
 	nextSecured := strconv.Itoa(servers.FreePort(t))
