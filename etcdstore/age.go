@@ -37,7 +37,7 @@ func (c *aged) Read(b []byte) (int, error) {
 		if n > 0 || over || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
-		if err := c.Conn.SetReadDeadline(time.Time{}); err != nil {
+		if err := c.SetReadDeadline(time.Time{}); err != nil {
 			return 0, err
 		}
 	}

@@ -2,11 +2,17 @@ package etcdstore_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firn-id/firn/etcdstore"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
@@ -81,6 +87,24 @@ func TestExamineFindsTwoClustersWithOneID(t *testing.T) {
 		found, err := open(t, url).Traits().Examine(t.Context())
 		if err != nil || found[0].Verdict != want {
 			t.Errorf("%s: %v, %v", url, found, err)
+		}
+	}
+}
+
+// They advertise https://. The dialer of Open speaks TLS by itself; a program's own client does by the URL.
+func TestExamineReachesMembersWithTLS(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cert, key := servers.Certificate(t, t.TempDir())
+	server := servers.Etcd(t, "--cert-file", cert, "--key-file", key)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(must[[]byte](t)(os.ReadFile(cert)))
+	client := must[*clientv3.Client](t)(clientv3.New(clientv3.Config{Endpoints: []string{"https://" + server.Addr()}, TLS: &tls.Config{RootCAs: roots}}))
+	own := must[*etcdstore.Store](t)(etcdstore.OpenClient(ctx, client, ""))
+	defer own.Close()
+	for what, s := range map[string]*etcdstore.Store{"Open": open(t, "etcd://"+server.Addr()+"?tls=true&tls_ca="+cert), "OpenClient": own} {
+		if found, err := s.Traits().Examine(ctx); err != nil || found[0].Says != "1 of 1 members answer" {
+			t.Errorf("%s: %v, %v", what, found, err)
 		}
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -29,7 +29,7 @@ func (s *Store) examine(ctx context.Context) ([]store.Finding, error) {
 	if err != nil { // as without a leader, or the permission
 		return []store.Finding{s.named(ctx)}, err
 	}
-	voters, revision := 0, int64(math.MaxInt64)
+	voters, revision := 0, int64(0)
 	var silent, alarms, answer []string
 	led := false
 	var versions []store.Finding
@@ -38,7 +38,12 @@ func (s *Store) examine(ctx context.Context) ([]store.Finding, error) {
 			continue
 		}
 		voters++
-		status := s.status(ctx, m.ClientURLs)
+		for i, url := range m.ClientURLs {
+			if s.secures {
+				m.ClientURLs[i] = strings.Replace(url, "https://", "http://", 1)
+			}
+		}
+		status, address := s.status(ctx, m.ClientURLs)
 		if status == nil {
 			silent = append(silent, m.Name)
 			continue
@@ -49,11 +54,12 @@ func (s *Store) examine(ctx context.Context) ([]store.Finding, error) {
 				alarms = append(alarms, e)
 			}
 		}
-		answer = append(answer, m.ClientURLs[0])
-		revision = min(revision, status.Header.Revision)
+		answer = append(answer, address)
+		revision = max(revision, status.Header.Revision)
 		versions = append(versions, examineVersion(m.Name, status.Version)...)
 	}
-	clusters, differ := s.clusters(ctx), s.differ(ctx, answer, revision)
+	clusters := s.clusters(ctx)
+	differ, unknown := s.differ(ctx, answer, revision)
 	healthy, most := voters-len(silent), voters/2+1
 	says, verdict := fmt.Sprintf("%d of %d members answer", healthy, voters), store.Doubtful
 	if healthy < most {
@@ -65,6 +71,7 @@ func (s *Store) examine(ctx context.Context) ([]store.Finding, error) {
 			When(differ, store.Bad, "its members have different data: each answers from its own, and ids repeat", "restore all members from one snapshot; etcdctl endpoint hashkv --cluster shows which differ").
 			When(healthy >= most && !led, store.Bad, says+leaderless, seeEachOther).
 			When(healthy < voters, verdict, says, fmt.Sprintf("start %s; the cluster works as long as %d answer", strings.Join(silent, ", "), most)).
+			When(unknown != nil, store.Doubtful, fmt.Sprintf("%s; whether they have the same data is unknown: %v", says, unknown), "see that each member sees the others, and what etcdctl endpoint hashkv --cluster says").
 			When(voters == 1, store.Doubtful, says, "with three members one may fail; without this one, holders continue until their fences").
 			When(voters%2 == 0, store.Doubtful, says, fmt.Sprintf("%d members tolerate no more failures than %d", voters, voters-1)).
 			Else(says),
@@ -92,7 +99,7 @@ func Diagnose(ctx context.Context, text string) ([]store.Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcdstore: %w: %w", store.ErrUnavailable, err)
 	}
-	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify)}
+	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(0), classify), secures: true}
 	found, err := s.examine(ctx)
 	return found, errors.Join(err, s.Close())
 }
@@ -103,7 +110,7 @@ func (s *Store) named(ctx context.Context) store.Finding {
 	all := make([]*clientv3.StatusResponse, len(addresses))
 	var group sync.WaitGroup
 	for i, address := range addresses {
-		group.Go(func() { all[i] = s.status(ctx, []string{address}) })
+		group.Go(func() { all[i], _ = s.status(ctx, []string{address}) })
 	}
 	group.Wait()
 	var silent []string
@@ -135,7 +142,7 @@ func (s *Store) clusters(ctx context.Context) int {
 		for i := range all { // in parallel: each silent endpoint costs a time-out
 			named := s.client.Endpoints()
 			turn := i % len(named)
-			group.Go(func() { all[i] = s.status(ctx, slices.Concat(named[turn:], named[:turn])) })
+			group.Go(func() { all[i], _ = s.status(ctx, slices.Concat(named[turn:], named[:turn])) })
 		}
 		group.Wait()
 		before := maps.Clone(length)
@@ -154,23 +161,50 @@ func (s *Store) clusters(ctx context.Context) int {
 	return len(ids) + twins
 }
 
-// differ reports whether members have different data at a revision that all have, as after each was restored
-// from a snapshot of its own. With users only root may ask that.
-func (s *Store) differ(ctx context.Context, addresses []string, revision int64) bool {
-	hashes := map[int64]uint32{} // by the revision up to which a member has compacted
+// compared is how many registers of each member are compared: those written last.
+const compared = 1000
+
+// differ reports whether members have different data, as after each was restored from a snapshot of its own. All read at the
+// latest revision that any of them had. The reads are linearizable: a member first applies all that was confirmed, so one
+// that then lacks the revision lacks it for good. The hash is of all data, but with users only root may ask for it, and members
+// that have compacted to different revisions have different ones. The error says why a member could not be compared.
+func (s *Store) differ(ctx context.Context, addresses []string, revision int64) (differ bool, unknown error) {
+	if len(addresses) < 2 {
+		return false, nil
+	}
+	contents, hashes := map[string]bool{}, map[int64]uint32{} // the hashes by the revision up to which a member has compacted
 	for _, address := range addresses {
 		bounded, cancel := context.WithTimeout(ctx, dialTimeout)
-		answer, err := s.client.HashKV(bounded, address, revision)
+		content, err := s.readAt(bounded, address, revision)
+		answer, hidden := s.client.HashKV(bounded, address, revision)
 		cancel()
 		if err != nil {
+			differ, unknown = differ || is(err, rpctypes.ErrGRPCFutureRev), fmt.Errorf("%s: %w", address, err)
 			continue
 		}
-		if other, known := hashes[answer.CompactRevision]; known && other != answer.Hash {
-			return true
+		contents[content] = true
+		if hidden == nil {
+			other, known := hashes[answer.CompactRevision]
+			differ = differ || known && other != answer.Hash
+			hashes[answer.CompactRevision] = answer.Hash
 		}
-		hashes[answer.CompactRevision] = answer.Hash
 	}
-	return false
+	return differ || len(contents) > 1, unknown
+}
+
+// readAt reads the registers that were written last up to a revision, from the member at an address.
+func (s *Store) readAt(ctx context.Context, address string, revision int64) (string, error) {
+	member, err := s.client.Dial(address)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = member.Close() }() // all has been read
+	answer, err := clientv3.NewKVFromKVClient(pb.NewKVClient(member), s.client).Get(ctx, s.prefix+"firn/", clientv3.WithPrefix(), clientv3.WithRev(revision),
+		clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend), clientv3.WithLimit(compared))
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprint(answer.Count, answer.Kvs), nil
 }
 
 // forgets reports whether a version may lose data, or let members diverge: when it is killed (3.5.0 to
@@ -190,15 +224,15 @@ func examineVersion(member, version string) []store.Finding {
 		Advice: "it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later"}}
 }
 
-// status asks a member at its addresses in turn. It returns nil if no address answers.
-func (s *Store) status(ctx context.Context, addresses []string) *clientv3.StatusResponse {
+// status asks a member at its addresses in turn. It returns nil if no address answers, and else that which did.
+func (s *Store) status(ctx context.Context, addresses []string) (*clientv3.StatusResponse, string) {
 	for _, address := range addresses {
 		bounded, cancel := context.WithTimeout(ctx, dialTimeout)
 		status, err := s.client.Status(bounded, address)
 		cancel()
 		if err == nil {
-			return status
+			return status, address
 		}
 	}
-	return nil
+	return nil, ""
 }

@@ -37,6 +37,7 @@ type Store struct {
 	prefix  string
 	calls   *backend.Calls
 	cluster atomic.Uint64 // the id of the cluster of the named members; 0 while unknown
+	secures bool          // the client's dialer speaks TLS if the members do: to https:// it would be spoken twice
 }
 
 // maxStreams bounds calls in flight. They share a connection, on which proxies allow 100 (HAProxy) or more at a time; the

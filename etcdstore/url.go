@@ -45,6 +45,7 @@ func openBy(ctx context.Context, text string, dialer *dial.Dialer) (*Store, erro
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
+	s.secures = true
 	return s, nil
 }
 

@@ -124,7 +124,7 @@ func askSentinel(ctx context.Context, url *redis.UniversalOptions, addr, run str
 }
 
 // askCluster returns nil if every server of the cluster that answers says that node has the slot of the
-// set, and if node knows at most n replicas of its own.
+// set, and knows at most n replicas of node: each may vote for one that it knows.
 func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error {
 	id, slot, err := s.place(ctx, node)
 	if err != nil {
@@ -133,20 +133,23 @@ func (s *Store) askCluster(ctx context.Context, node *redis.Client, n int) error
 	others, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if err := s.cluster.ForEachShard(others, func(ctx context.Context, member *redis.Client) error {
-		return askMember(ctx, member, id, slot)
+		err := cmp.Or(askMember(ctx, member, id, slot), clusterKnows(ctx, member, id, n))
+		if errors.Is(err, store.ErrRefused) {
+			return err
+		}
+		return nil // the members that answer decide
 	}); err != nil {
 		return err
 	}
 	return clusterKnows(ctx, node, id, n)
 }
 
-// clusterKnows returns an error if a server of a cluster, which has that id, knows more than n replicas of
-// its own.
-func clusterKnows(ctx context.Context, node *redis.Client, id string, n int) error {
-	known, err := node.Do(ctx, "cluster", "replicas", id).StringSlice()
+// clusterKnows returns an error if a server of a cluster knows more than n replicas of the one that has that id.
+func clusterKnows(ctx context.Context, member *redis.Client, id string, n int) error {
+	known, err := member.Do(ctx, "cluster", "replicas", id).StringSlice()
 	if err == nil && len(known) > n {
-		err = fmt.Errorf("%w: the cluster knows %d replicas of it, and may promote one that no write waited for: once those that left are gone for good, send each server CLUSTER FORGET",
-			store.ErrRefused, len(known))
+		err = fmt.Errorf("%w: the cluster knows %d replicas of it, as %s says, and may promote one that no write waited for: once those that left are gone for good, send each server CLUSTER FORGET",
+			store.ErrRefused, len(known), member.Options().Addr)
 	}
 	return err
 }
@@ -219,10 +222,7 @@ func (s *Store) knowMore(ctx context.Context, node *redis.Client, n int) string 
 			err, _ = askSentinels(ctx, s.sentinels, run, n)
 		}
 	case s.cluster != nil:
-		var id string
-		if id, _, err = s.place(ctx, node); err == nil {
-			err = clusterKnows(ctx, node, id, n)
-		}
+		err = s.askCluster(ctx, node, n)
 	}
 	if err == nil {
 		return ""

@@ -141,20 +141,25 @@ func postgresBin() string {
 	return found[len(found)-1]
 }
 
-// Etcd starts an etcd of one member.
+// Etcd starts an etcd of one member. Its clients speak TLS if args have --cert-file.
 func Etcd(t testing.TB, args ...string) *Server {
 	t.Helper()
-	peer := FreePort(t)
+	peer, scheme, secured := FreePort(t), "http://", "--insecure-transport=true"
+	if slices.Contains(args, "--cert-file") {
+		scheme, secured = "https://", "--insecure-transport=false"
+	}
 	return start(t, kind{
 		name: "etcd", program: "etcd",
 		args: func(s *Server) []string {
-			client := "http://" + s.Addr()
+			client := scheme + s.Addr()
 			peers := "http://127.0.0.1:" + strconv.Itoa(peer)
 			return append([]string{"--name", "n1", "--data-dir", s.Path("data"), "--log-level", "error",
 				"--listen-client-urls", client, "--advertise-client-urls", client,
 				"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "n1=" + peers}, args...)
 		},
-		ready: func(s *Server) error { return s.run("etcdctl", "--endpoints", s.Addr(), "endpoint", "health") },
+		ready: func(s *Server) error {
+			return s.run("etcdctl", "--endpoints", scheme+s.Addr(), secured, "--insecure-skip-tls-verify", "endpoint", "health")
+		},
 	})
 }
 

@@ -50,6 +50,8 @@ func init() {
 		d.finds("bad", "write", "etcdctl role grant-permission", "--store", as("reader"))
 		d.finds("good", "write", "is confirmed", "--store", as("firn"))
 		d.finds("bad", "store", "etcdctl role grant-permission", "--store", as("firn")+"/shop")
+		d.finds("good", "quorum", "3 of 3 members answer", "--store", as("firn"))
+		d.finds("doubtful", "quorum", "whether they have the same data is unknown", "--store", as("firn")+"/shop") // it asks without a user
 		others[0].Kill()
 		d.finds("doubtful", "quorum", "start n2; the cluster works as long as 2 answer", "--store", as("firn"))
 		others[1].Kill()
@@ -91,7 +93,7 @@ func init() {
 		balancer.Choose(func(n int) string { return addrs[max(n-2, 0)%2] })
 		d.finds("bad", "quorum", "lead to 2 clusters", "--store", "etcd://"+balancer.Addr())
 	}
-	cases["etcd restored from two snapshots"] = func(d *doctor) {
+	cases["etcd restored from two snapshots, with a compaction between"] = func(d *doctor) {
 		source := servers.Etcd(d)
 		url := "etcd://" + source.Addr()
 		s, err := storeurl.Open(d.Context(), url)
@@ -103,6 +105,9 @@ func init() {
 			peers = append(peers, fmt.Sprintf("n%d=http://127.0.0.1:%d", n, servers.FreePort(d)))
 			_, err := s.CompareAndSwap(d.Context(), fmt.Sprint("k", n), 0, nil)
 			d.must(err)
+			if n == 2 {
+				d.etcdctl(source, "compact", "3")
+			}
 			d.etcdctl(source, "snapshot", "save", fmt.Sprintf("%s/%d", dir, n/2)) // the first two have the same
 		}
 		cluster := strings.Join(peers, ",")
@@ -119,7 +124,15 @@ func init() {
 			})
 		}
 		starting.Wait()
-		d.finds("bad", "quorum", "its members have different data", "--store", "etcd://"+strings.Join(members, ","))
+		url = "etcd://" + strings.Join(members, ",")
+		restored, err := storeurl.Open(d.Context(), url)
+		d.must(err)
+		defer restored.Close()
+		found, err := restored.Traits().Examine(d.Context())
+		if d.must(err); found[0].Verdict != store.Bad {
+			d.Errorf("before the first write: %v", found)
+		}
+		d.finds("bad", "quorum", "its members have different data", "--store", url)
 	}
 	cases["etcd without space"] = func(d *doctor) {
 		url := "etcd://" + servers.Etcd(d, "--quota-backend-bytes", "200000").Addr()
