@@ -26,7 +26,7 @@ import (
 type backend struct {
 	name  string
 	url   string
-	one   string // suffix that limits the URL to one connection
+	few   string // suffix that limits the URL to few connections
 	clock bool   // the store has a clock
 
 	// kill ends the server, restart starts it again; pause stops it from answering, resume resumes
@@ -133,7 +133,7 @@ func onMariaDB(t testing.TB) *backend {
 	s := servers.MariaDB(t)
 	_, err := connect(t, "mysql", "root@tcp("+s.Addr()+")/").Exec("CREATE DATABASE firn")
 	check(t, err)
-	b := &backend{url: "mysql://root:@" + s.Addr() + "/firn", one: "?connections=1", clock: true}
+	b := &backend{url: "mysql://root:@" + s.Addr() + "/firn", few: "?connections=2", clock: true}
 	b.serve(s)
 	onSQL(b, connect(t, "mysql", "root@tcp("+s.Addr()+")/firn"), "?, ?, ?")
 	return b
@@ -141,7 +141,7 @@ func onMariaDB(t testing.TB) *backend {
 
 func onPostgres(t testing.TB) *backend {
 	s := servers.Postgres(t)
-	b := &backend{url: "postgres://postgres:@" + s.Addr() + "/postgres", one: "?connections=1", clock: true}
+	b := &backend{url: "postgres://postgres:@" + s.Addr() + "/postgres", few: "?connections=2", clock: true}
 	b.serve(s)
 	onSQL(b, connect(t, "pgx", b.url), "$1, $2, $3")
 	return b

@@ -52,7 +52,7 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 				ready.Add(1)
 				done.Go(func() {
 					opening <- struct{}{}
-					inner, err := storeurl.Open(ctx, b.url+b.one)
+					inner, err := storeurl.Open(ctx, b.url+b.few)
 					<-opening
 					if err != nil {
 						t.Errorf("client %d: %v", i, err)

@@ -32,6 +32,8 @@ const (
 	maxConnect = 15 * time.Second
 	// maxConns bounds connections unless the URL sets a limit: a lease uses two at most.
 	maxConns = 16
+	// minConns: one may be taken for as long as an attempt to connect, and a holder would find its store too late.
+	minConns = 2
 	maxPing  = 2 * time.Second // the time that a look has
 )
 
@@ -109,7 +111,7 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 	if len(u.Hosts) > 1 {
 		u.Fail(errors.New("it names more than one host: name the primary, or a proxy to it"))
 	}
-	connections, ok := u.Int("connections", 1, 1000)
+	connections, ok := u.Int("connections", minConns, 1000)
 	if !ok {
 		connections = maxConns
 	}
@@ -203,8 +205,8 @@ func parsePostgres(text string, dialer *dial.Dialer) (connections int, hosts []d
 	}
 	connections = maxConns
 	if text, ok := cfg.RuntimeParams["connections"]; ok {
-		if connections, err = strconv.Atoi(text); err != nil || connections < 1 || connections > 1000 {
-			return 0, nil, urlErrorf("%w: connections=%s is not a number from 1 to 1000", store.ErrRefused, text)
+		if connections, err = strconv.Atoi(text); err != nil || connections < minConns || connections > 1000 {
+			return 0, nil, urlErrorf("%w: connections=%s is not a number from %d to 1000", store.ErrRefused, text, minConns)
 		}
 		delete(cfg.RuntimeParams, "connections") // the server does not know it
 	}
