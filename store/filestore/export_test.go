@@ -5,3 +5,6 @@ var Lock = lock
 
 // OverlayRoot reports whether the root is an overlay.
 var OverlayRoot = overlayRoot
+
+// OwnProcesses is ownProcesses.
+var OwnProcesses = ownProcesses

@@ -50,11 +50,20 @@ func Home() (string, error) {
 }
 
 // InContainer reports whether this process seems to run in a container, whose files others cannot see:
-// by the marks of Docker and Podman, by the variable that systemd's and LXC's containers have, or because
-// the root is an overlay, as containerd and other runtimes make it without leaving a mark.
+// by the marks of Docker, Podman and systemd, by the variable that systemd's and LXC's containers have, because
+// the root is an overlay, or because it has process ids of its own, as containerd and other runtimes make it without
+// leaving a mark.
 func InContainer() bool {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // only on Linux
-	return os.Getenv("container") != "" || exists("/.dockerenv") || exists("/run/.containerenv") || overlayRoot(string(mounts))
+	pids, _ := os.Readlink("/proc/self/ns/pid")
+	return os.Getenv("container") != "" || exists("/.dockerenv") || exists("/run/.containerenv") || exists("/run/systemd/container") ||
+		overlayRoot(string(mounts)) || ownProcesses(pids)
+}
+
+// ownProcesses reports whether process ids are counted apart from the machine's, by the link of pid_namespaces(7). The
+// machine's namespace has one number in all kernels since 3.8 (PROC_PID_INIT_INO).
+func ownProcesses(namespace string) bool {
+	return namespace != "" && namespace != "pid:[4026531836]"
 }
 
 // overlayRoot reports whether the root is an overlay, by the text of proc_pid_mountinfo(5).

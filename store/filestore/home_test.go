@@ -62,6 +62,14 @@ func TestAContainerShowsItself(t *testing.T) {
 	}
 }
 
+func TestProcessIDsOfItsOwnAreAContainer(t *testing.T) {
+	for namespace, want := range map[string]bool{"pid:[4026531836]": false, "pid:[4026532281]": true, "": false} {
+		if got := filestore.OwnProcesses(namespace); got != want {
+			t.Errorf("%q: %v", namespace, got)
+		}
+	}
+}
+
 func TestAnOverlayAsTheRootIsAContainer(t *testing.T) {
 	for mounts, want := range map[string]bool{
 		"2094 1833 0:211 / / rw,relatime master:701 - overlay overlay rw,lowerdir=/l/1:/l/2,upperdir=/u,workdir=/w\n2095 2094 0:214 / /proc rw - proc proc rw\n": true,
