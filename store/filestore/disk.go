@@ -136,7 +136,10 @@ func (d *osDisk) tryLock() (ok bool, err error) {
 			return false, errors.Join(d.inFolder(err), d.root.Close())
 		}
 	}
-	if ok, err = lock(d.locked); err != nil {
+	if err = local(fileSystemAt(d.locked)); err == nil { // one that was mounted over the folder since it was opened
+		ok, err = lock(d.locked)
+	}
+	if err != nil {
 		d.unlock()
 		return false, err
 	}

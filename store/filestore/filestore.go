@@ -83,7 +83,7 @@ func open(dir string, mayMake bool) (*Store, error) {
 				return nil, err
 			}
 		}
-		err := local(dir)
+		err := local(fileSystemOf(dir))
 		if err == nil {
 			err = s.disk.begin(mayMake)
 		}

@@ -20,12 +20,11 @@ func SharedFileSystem(path string) (name string, network bool, err error) {
 	return s.name, s.network, err
 }
 
-// local refuses a folder on a file system that machines may share.
-func local(dir string) error {
-	name, _, err := SharedFileSystem(dir)
-	if name != "" {
+// local refuses a file system that machines may share.
+func local(found fileSystem, err error) error {
+	if found.name != "" {
 		err = fmt.Errorf("%w: it is on %s, which machines may share, and locks do not reach across them: "+
-			"name a folder on a disk of this machine, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper", store.ErrRefused, name)
+			"name a folder on a disk of this machine, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper", store.ErrRefused, found.name)
 	}
 	return err
 }

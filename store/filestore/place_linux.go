@@ -36,6 +36,13 @@ func fileSystemOf(path string) (fileSystem, error) {
 	return shared[n], err
 }
 
+// fileSystemAt is [fileSystemOf] an open file.
+func fileSystemAt(f *os.File) (fileSystem, error) {
+	var s syscall.Statfs_t
+	err := syscall.Fstatfs(int(f.Fd()), &s)
+	return shared[uint32(s.Type)], os.NewSyscallError("fstatfs", err)
+}
+
 // number returns the magic number of a file's file system.
 func number(path string) (uint32, error) {
 	var s syscall.Statfs_t

@@ -28,21 +28,49 @@ func TestFileSystemsThatMachinesShareAreNamed(t *testing.T) {
 
 func TestAFolderOnAFileSystemThatMachinesShareIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	here, err := number(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, known := shared[here]
-	shared[here] = fileSystem{"a file system of this test", false}
-	t.Cleanup(func() {
-		if delete(shared, here); known {
-			shared[here] = before
-		}
-	})
+	share(t, dir)
 	if _, err := Create(dir); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "a file system of this test") {
 		t.Errorf("%v", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("it was refused, and has made %v, %v", entries, err)
 	}
+}
+
+// A service may start before its volume is mounted over the folder.
+func TestAFileSystemThatMachinesShareIsRefusedOnceItIsMountedOverTheFolder(t *testing.T) {
+	s, err := Create(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.CompareAndSwap(t.Context(), "k", 0, []byte("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unshare := share(t, s.dir)
+	if _, err := s.CompareAndSwap(t.Context(), "k", first.Revision, []byte("2")); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "a file system of this test") {
+		t.Errorf("%v", err)
+	}
+	unshare()
+	if _, err := s.CompareAndSwap(t.Context(), "k", first.Revision, []byte("3")); err != nil {
+		t.Errorf("back on its own file system: %v", err)
+	}
+}
+
+// share lists the file system of a folder among those that machines share, until the end of the test or undo.
+func share(t *testing.T, dir string) (undo func()) {
+	t.Helper()
+	here, err := number(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, known := shared[here]
+	shared[here] = fileSystem{"a file system of this test", false}
+	undo = func() {
+		if delete(shared, here); known {
+			shared[here] = before
+		}
+	}
+	t.Cleanup(undo)
+	return undo
 }

@@ -2,5 +2,9 @@
 
 package filestore
 
+import "os"
+
 // fileSystemOf cannot determine the file system here.
 func fileSystemOf(string) (fileSystem, error) { return fileSystem{}, nil }
+
+func fileSystemAt(*os.File) (fileSystem, error) { return fileSystem{}, nil }

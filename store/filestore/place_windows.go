@@ -9,16 +9,21 @@ import (
 )
 
 // fileSystemOf follows links and drive letters, behind which a network share may be.
-func fileSystemOf(path string) (found fileSystem, err error) {
+func fileSystemOf(path string) (fileSystem, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return fileSystem{}, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	found, err := fileSystemAt(f)
+	return found, errors.Join(err, f.Close())
+}
+
+// fileSystemAt is [fileSystemOf] an open file.
+func fileSystemAt(f *os.File) (fileSystem, error) {
 	final := make([]uint16, 1<<15) // the longest path
 	n, _, err := finalPathName.Call(f.Fd(), uintptr(unsafe.Pointer(&final[0])), uintptr(len(final)), 0)
 	if n == 0 || n > uintptr(len(final)) {
-		return fileSystem{}, &os.PathError{Op: "GetFinalPathNameByHandle", Path: path, Err: err}
+		return fileSystem{}, &os.PathError{Op: "GetFinalPathNameByHandle", Path: f.Name(), Err: err}
 	}
 	return onDrive(syscall.UTF16ToString(final))
 }

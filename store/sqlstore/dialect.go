@@ -20,7 +20,7 @@ type Dialect struct {
 	create, probe, get, insert, update, list string
 
 	// home returns the quoted schema of the table, existing or new; "" if the session has no schema.
-	home func(ctx context.Context, conn *sql.Conn) (schema string, err error)
+	home func(ctx context.Context, s *Store, conn *sql.Conn) (schema string, err error)
 	// exists returns [store.ErrNotFound] if there is no table: then only [Create] creates one. Nil: Open does too.
 	exists func(ctx context.Context, conn *sql.Conn) error
 	// meant returns [store.ErrRefused] if a new table may be a second store that was not asked for. Nil: it never is.

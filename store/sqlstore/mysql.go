@@ -27,7 +27,7 @@ var mysqlDialect = Dialect{
 	update: `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ? AND ` + mysqlGuard,
 	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? AND ` + mysqlFit + ` AND ` + mysqlWritable + ` ORDER BY k LIMIT 18446744073709551615`, // or sql_select_limit would cut it off
 
-	home: func(ctx context.Context, conn *sql.Conn) (schema string, err error) {
+	home: func(ctx context.Context, _ *Store, conn *sql.Conn) (schema string, err error) {
 		var name sql.NullString
 		err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&name) }, "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`')")
 		return name.String, err

@@ -75,7 +75,7 @@ const (
 
 // homePostgres refuses a session whose search_path has changed since the session began and now leads
 // elsewhere, as by another client of a pooler: other sessions would have another store.
-func homePostgres(ctx context.Context, conn *sql.Conn) (schema string, err error) {
+func homePostgres(ctx context.Context, _ *Store, conn *sql.Conn) (schema string, err error) {
 	var first string
 	err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&schema, &first) }, postgresHome)
 	if err == nil && schema != first {

@@ -22,7 +22,8 @@ type Session struct {
 
 // WithSession returns the dialect with a function that queries the driver's connection, as in
 // [sql.Conn.Raw], before and after each call, and after each write. The package comment has the function that
-// [Postgres] needs with pgx.
+// [Postgres] needs with pgx. With [SQLite] it also says that the program itself makes sure that connections have the file
+// open that their path names now: the store does not look.
 func (d Dialect) WithSession(ask func(driverConn any) Session) Dialect {
 	d.ask = ask
 	return d
@@ -141,9 +142,9 @@ const opOpen = "open table"
 //
 //   - The session is bad, as all idle ones are that the server has ended. They say so before they send
 //     anything; see CompareAndSwap for drivers that are wrong there.
-//   - There is no table, and the store is opened: it makes one. Later it makes one only in a file, which
-//     others may have removed for good. A database may be without its table for a moment, while it is
-//     renamed in two steps or restored, and all would count on an empty one in its place.
+//   - There is no table, and the store is opened: it makes one. Later it makes one only in a file that the
+//     program itself looks after, and others may have removed for good. A database may be without its table for a
+//     moment, while it is renamed in two steps or restored, and all would count on an empty one in its place.
 //   - Others undid the statement. If that is how a database reports a lost race, the next try is a conflict.
 func call[T any](ctx context.Context, s *Store, op, key string, do func(context.Context, *sql.Conn) (T, error)) (value T, err error) {
 	if !s.dialect.embedded { // SQLite has its busy timeout
@@ -151,7 +152,7 @@ func call[T any](ctx context.Context, s *Store, op, key string, do func(context.
 		defer cancel()
 		ctx = bounded
 	}
-	missing := op == opOpen || s.dialect.embedded
+	missing := op == opOpen || s.dialect.embedded && s.file.Load() == nil
 	for bad, undone := s.db.Stats().OpenConnections+2, undoneTries-1; ; {
 		value, err = once(ctx, s, do)
 		if err == nil {
@@ -197,7 +198,9 @@ func once[T any](ctx context.Context, s *Store, do func(context.Context, *sql.Co
 		func() {
 			defer backend.Rescue(&a.err)
 			a.err = s.use(conn, func() (err error) {
-				a.value, err = do(ctx, conn)
+				if err = s.file.Load().inPlace(); err == nil {
+					a.value, err = do(ctx, conn)
+				}
 				return err
 			})
 			panicked = false
@@ -270,8 +273,13 @@ func (s *Store) use(conn *sql.Conn, do func() error) error {
 	if err == nil {
 		return nil
 	}
-	if !idle || errors.Is(err, errUnfit) || s.moved(err) {
+	if !idle || errors.Is(err, errUnfit) || errors.Is(err, errReplaced) || s.moved(err) {
 		discard(conn)
+	}
+	if errors.Is(err, errReplaced) && s.db.Stats().OpenConnections == 0 { // none has the old file any more
+		if now := openedFile(s.file.Load().path); now != nil {
+			s.file.Store(now)
+		}
 	}
 	return err
 }

@@ -3,7 +3,10 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/firn-id/firn/store"
 )
@@ -21,8 +24,10 @@ import (
 // the method Code() int, as those of modernc.org/sqlite. A database in memory is refused: each connection
 // would have another.
 //
-// SQLite does not notice that the open file, or its log, is removed or replaced: it keeps using the
-// removed file, and other processes use the new one. Nor does it notice hard links; the binary does.
+// SQLite keeps using a file that is removed or replaced while it is open, and other processes use the new one. So
+// calls return [store.ErrUnavailable] while the file is missing; the new one is used once no connection of the *sql.DB
+// has the old one open. Neither SQLite nor the store notices that the log beside the file, or a symbolic link to it, is
+// removed or replaced, or hard links; the binary does.
 var SQLite = sqliteDialect
 
 var sqliteDialect = Dialect{
@@ -35,7 +40,7 @@ var sqliteDialect = Dialect{
 	update:   `UPDATE ` + Table + ` SET v = ?, rev = ? WHERE k = ? AND rev = ?`,
 	list:     `SELECT k, v, rev FROM ` + Table + ` WHERE k >= ? AND k < ? ORDER BY k`,
 
-	home: func(ctx context.Context, conn *sql.Conn) (string, error) {
+	home: func(ctx context.Context, s *Store, conn *sql.Conn) (string, error) {
 		return "main", each(ctx, conn, func(rows *sql.Rows) error {
 			var (
 				file    sql.NullString
@@ -49,6 +54,9 @@ var sqliteDialect = Dialect{
 				return fmt.Errorf("%w: the database is in memory, and each connection has one of its own: name a file, or use memstore", store.ErrRefused)
 			case timeout <= 0:
 				return fmt.Errorf("%w: the session has no busy timeout, so it fails while another process writes: add _pragma=busy_timeout(10000) to the data source name, or what your driver has for it", store.ErrRefused)
+			}
+			if s.dialect.ask == nil {
+				s.file.Store(openedFile(file.String))
 			}
 			return nil
 		}, `SELECT file, timeout FROM pragma_database_list, pragma_busy_timeout WHERE name = 'main'`)
@@ -68,6 +76,9 @@ var sqliteDialect = Dialect{
 		if err == nil && n == 0 {
 			err = store.ErrConflict
 		}
+		if err == nil {
+			err = s.file.Load().inPlace() // no other process may see the write
+		}
 		return s.dialect.seen(conn).Life, err
 	},
 	missing: "1",
@@ -83,4 +94,43 @@ var sqliteDialect = Dialect{
 		{"14", store.ErrUnavailable, "the path must be a file in a folder that exists and may be written"},
 		{"26", store.ErrRefused, "the file is not a SQLite database: move it away, or name another path"},
 	},
+}
+
+// A sqliteFile is the file that sessions have open; nil where the program itself or a driver's own file system has it.
+type sqliteFile struct {
+	path string
+	info fs.FileInfo
+}
+
+func openedFile(path string) *sqliteFile {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	f := &sqliteFile{path, info}
+	_ = f.inPlace() // Windows identifies a file when it is first compared
+	return f
+}
+
+var (
+	errGone     = fmt.Errorf("%w: the file is gone: put it back, or end all that use it", store.ErrUnavailable)
+	errReplaced = fmt.Errorf("%w: the file was replaced while in use: first end all that use it", store.ErrUnavailable)
+)
+
+// inPlace returns an error if the path names no file, or another one than sessions have open.
+func (f *sqliteFile) inPlace() error {
+	if f == nil {
+		return nil
+	}
+	now, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = errGone // a new session could make an empty one: keep those there are
+	case err == nil && !os.SameFile(f.info, now):
+		err = errReplaced // a session has the old one or the new one open: it is not used again
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.path, err)
+	}
+	return err
 }

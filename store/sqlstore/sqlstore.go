@@ -71,6 +71,7 @@ type Store struct {
 	lanes   *backend.Lanes
 	patient chan struct{}                // full while an attempt to connect may outlive its call; nil if embedded
 	idle    int                          // connections; 0 if embedded
+	file    atomic.Pointer[sqliteFile]   // [SQLite] only
 	mysql   atomic.Pointer[mysqlSession] // the last one vetted; [MySQL] only
 }
 
@@ -113,7 +114,7 @@ func open(ctx context.Context, db *sql.DB, dialect Dialect, makes bool) (*Store,
 		s.patient = make(chan struct{}, 1)
 	}
 	if _, err := call(ctx, s, opOpen, Table, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
-		schema, err := dialect.home(ctx, conn)
+		schema, err := dialect.home(ctx, s, conn)
 		if err != nil {
 			return nil, err
 		}

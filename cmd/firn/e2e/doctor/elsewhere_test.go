@@ -22,7 +22,6 @@ var elsewhere = map[string]played{
 	"it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later": oldEtcd,
 
 	"put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper":                        mounts,
-	"its locks do not hold between machines, and ids can be issued twice":                                               network,
 	"several machines may share it, but a file serves only one: ids can be issued twice":                                mounts,
 	"a container's own layer is removed with the container, and counters begin again; every container has its own file": mounts,
 	"on ramfs: ":                      mounts,
@@ -48,7 +47,6 @@ var (
 	oldEtcd = played{"needs etcd 3.5.0", "../../../../etcdstore/examine_test.go", "TestVersionsThatLoseDataAreKnown", haveVersions}
 	mounts  = played{"only root may mount overlay, ramfs and FUSE", fileTests, "TestAFileSystemThatIsNotALocalDiskIsReported", mayMount}
 	options = played{"only root may mount ext4 without barriers", fileTests, "TestAnUnflushedDiskIsReported", mayMount}
-	network = played{"needs NFS or its like, which the kernels of containers and small virtual machines lack", fileTests, "TestAFileSystemThatIsNotALocalDiskIsReported", haveVersions}
 )
 
 func older(needs string) played {

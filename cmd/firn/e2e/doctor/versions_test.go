@@ -24,7 +24,7 @@ var versions = map[string]func(*doctor){
 		itself, err := os.Executable()
 		d.must(err)
 		guest := &doctor{T: d.T, all: d.all, within: []string{filepath.Join(*folder, "nfs", "within"), itself}}
-		guest.finds("bad", "file", "on NFS: its locks do not hold between machines, and ids can be issued twice → put it on a disk of the machine itself, or use Redis", "--store", "sqlite:/run/nfs/firn.db")
+		guest.refuses("on NFS: its locks do not hold between machines, and ids can be issued twice: put it on a disk of the machine itself, or use Redis", "--store", "sqlite:/run/nfs/firn.db")
 	},
 	"postgres-10.6": func(d *doctor) {
 		_, url := d.olderPostgres()

@@ -14,7 +14,6 @@ import (
 
 const (
 	ownDisk     = "put it on a disk of the machine itself, or use Redis, MySQL, PostgreSQL, etcd or ZooKeeper"
-	overNetwork = "its locks do not hold between machines, and ids can be issued twice"
 	amongMany   = "several machines may share it, but a file serves only one: ids can be issued twice"
 	inMemory    = "its content is lost when the machine restarts, and counters begin again"
 	inContainer = "a container's own layer is removed with the container, and counters begin again; every container has its own file"
@@ -27,17 +26,31 @@ var volatile = map[uint32]store.Finding{
 	unix.OVERLAYFS_SUPER_MAGIC: {Says: "on overlay: " + inContainer, Advice: "put it in a volume"},
 }
 
+var sharedFileSystem = filestore.SharedFileSystem // but in tests
+
+// overNetwork refuses a file, or the folder of a new one, whose locks other machines do not see.
+func overNetwork(path string) error {
+	name, network, err := sharedFileSystem(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	case network:
+		return fmt.Errorf("%w: it is on %s: its locks do not hold between machines, and ids can be issued twice: %s", store.ErrRefused, name, ownDisk)
+	}
+	return nil
+}
+
 // examineFile examines the file system of a file, following links.
 func examineFile(path string) ([]store.Finding, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, &os.PathError{Op: "statfs", Path: path, Err: err})
 	}
-	name, network, err := filestore.SharedFileSystem(path)
+	name, _, err := sharedFileSystem(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
-	found := onFileSystem(name, network, uint32(s.Type))
+	found := onFileSystem(name, uint32(s.Type))
 	var x unix.Statx_t
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err == nil && found.Verdict == store.Good && unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID, &x) == nil {
@@ -75,12 +88,10 @@ func noBarrierOption(mounts string, id uint64) (option string) {
 }
 
 // onFileSystem judges a file system by its number and, if machines may share it, its name.
-func onFileSystem(shared string, network bool, number uint32) store.Finding {
+func onFileSystem(shared string, number uint32) store.Finding {
 	found, loses := volatile[number]
 	found.Subject = "file"
 	switch {
-	case network:
-		found.Verdict, found.Says, found.Advice = store.Bad, "on "+shared+": "+overNetwork, ownDisk
 	case shared != "":
 		found.Verdict, found.Says, found.Advice = store.Doubtful, "on "+shared+": "+amongMany, ownDisk
 	case loses:

@@ -14,20 +14,18 @@ import (
 
 func TestAFileSystemThatIsNotALocalDiskIsReported(t *testing.T) {
 	for _, test := range []struct {
-		shared  string
-		network bool
-		number  uint32
-		want    store.Finding
+		shared string
+		number uint32
+		want   store.Finding
 	}{
-		{"", false, unix.EXT4_SUPER_MAGIC, store.Finding{Verdict: store.Good, Says: "disk"}},
-		{"NFS", true, unix.NFS_SUPER_MAGIC, store.Finding{Verdict: store.Bad, Says: "on NFS: its locks do not hold between machines", Advice: "put it on a disk of the machine itself"}},
-		{"FUSE or virtiofs", false, unix.FUSE_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "several machines may share it", Advice: "put it on a disk of the machine itself"}},
-		{"", false, unix.TMPFS_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "restarts"}},
-		{"", false, unix.RAMFS_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "on ramfs: ", Advice: "put it on a disk"}},
-		{"", false, unix.OVERLAYFS_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "on overlay: a container's own layer is removed with the container", Advice: "put it in a volume"}},
+		{"", unix.EXT4_SUPER_MAGIC, store.Finding{Verdict: store.Good, Says: "disk"}},
+		{"FUSE or virtiofs", unix.FUSE_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "several machines may share it", Advice: "put it on a disk of the machine itself"}},
+		{"", unix.TMPFS_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "restarts"}},
+		{"", unix.RAMFS_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "on ramfs: ", Advice: "put it on a disk"}},
+		{"", unix.OVERLAYFS_SUPER_MAGIC, store.Finding{Verdict: store.Doubtful, Says: "on overlay: a container's own layer is removed with the container", Advice: "put it in a volume"}},
 	} {
 		number, want := test.number, test.want
-		f := onFileSystem(test.shared, test.network, number)
+		f := onFileSystem(test.shared, number)
 		if f.Verdict != want.Verdict || !strings.Contains(f.Says, want.Says) || !strings.Contains(f.Advice, want.Advice) || (f.Advice == "") != (f.Verdict == store.Good) {
 			t.Errorf("%x: %v %v", number, f.Verdict, f)
 		}
@@ -35,6 +33,24 @@ func TestAFileSystemThatIsNotALocalDiskIsReported(t *testing.T) {
 	found, err := open(t, filepath.Join(t.TempDir(), "firn.db")).Traits().Examine(context.Background())
 	if err != nil || len(found) != 1 || found[0].Subject != "file" {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestAFileWhoseLocksDoNotHoldIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "firn.db")
+	s := open(t, path)
+	put(t, s, "k", 0, "v")
+	known := sharedFileSystem
+	sharedFileSystem = func(string) (string, bool, error) { return "NFS", true, nil }
+	defer func() { sharedFileSystem = known }()
+	_, opened := Open(t.Context(), "sqlite:"+path)
+	_, made := Create(t.Context(), "sqlite:"+filepath.Join(dir, "new.db"))
+	for what, err := range map[string]error{"a file": opened, "a new file": made} {
+		expect(t, what, err, store.ErrRefused, "on NFS: its locks do not hold between machines", "put it on a disk of the machine itself")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+		t.Errorf("it was refused, and has made %v, %v", entries, err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/sqlstore"
 )
 
 // remove removes files of a database.
@@ -79,6 +80,29 @@ func TestARemovedOrReplacedFileIsDetectedAtTheNextCall(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestALibrarysStoreDoesNotUseARemovedOrReplacedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "firn.db")
+	s, err := sqlstore.Create(t.Context(), raw(t, path), sqlstore.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := put(t, s, "k", 0, "v")
+	remove(t, path)
+	_, err = s.CompareAndSwap(t.Context(), "k", revision, []byte("w"))
+	expect(t, "a write to a removed file", err, store.ErrUnavailable, "is gone", path)
+	if err := os.WriteFile(path, made(t, 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Get(t.Context(), "k")
+	expect(t, "a read of a replaced file", err, store.ErrUnavailable, "was replaced", path)
+	if _, err := s.Get(t.Context(), "key "); err != nil {
+		t.Errorf("a read of the new file: %v", err)
+	}
+	if _, err := s.Get(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a read of the new file: %v", err)
 	}
 }
 

@@ -50,6 +50,9 @@ func sqliteFile(ctx context.Context, path string, makes bool) (store.Store, erro
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return nil, s.name(fmt.Errorf("%w: make its folder: %w; name a path that may be written", store.ErrUnavailable, err))
 		}
+		if err := overNetwork(filepath.Dir(path)); err != nil {
+			return nil, s.name(err)
+		}
 	}
 	base, err := sqlite.NewConnector(dsn(path, makes))
 	if err != nil {
@@ -118,6 +121,9 @@ func checkOpenable(path string) error {
 	}
 	if err := access(path); err != nil {
 		return fmt.Errorf("%w: %w; the file must be writable", store.ErrRefused, err)
+	}
+	if err := overNetwork(path); err != nil {
+		return err
 	}
 	// SQLite keeps its log in the folder where it finds the file; if the file alone is mounted, that is
 	// another folder.
