@@ -48,7 +48,7 @@ const maxStreams = 96
 // firn/ below that once, to report errors at once. A client whose MaxUnaryRetries is not 1 repeats calls that a proxy has
 // given up, including writes. Ids can repeat by a client without ConnectParams, which stays away from a server that is back for up
 // to two minutes, longer than newcomers wait for a holder; by one without DialKeepAliveTime and DialKeepAliveTimeout, whose
-// connection the network may forget; by one with package ordering, which refuses a store that was set back; and where its
+// connection the network may forget; by one with package ordering, which refuses a store that was set back; by one with a Username, which never gets into an etcd 3.4 again that was restarted; and where its
 // name leads to another cluster while the former one answers. Those of [Open] do none of that.
 func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	var hosts []string

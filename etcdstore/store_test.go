@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,6 +151,39 @@ func TestUsersAndPrivileges(t *testing.T) {
 	expect(t, "a wrong password", try(url("shop:geheimer@")), store.ErrRefused, "check user and password")
 	expect(t, "a reader", try(url("reader:geheim@")), store.ErrRefused, "grant")
 	expect(t, "another prefix", try("etcd://shop:geheim@"+server.Addr()+"/other"), store.ErrRefused, "grant")
+}
+
+// The tokens of an etcd end with it, and 3.4 refuses a login that shows one.
+func TestAUserLogsInAgainOnceEtcdWasRestarted(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := servers.Etcd(t)
+	c := raw(t, server, "", "")
+	must[*clientv3.AuthRoleAddResponse](t)(c.RoleAdd(ctx, "root"))
+	must[*clientv3.AuthUserAddResponse](t)(c.UserAdd(ctx, "root", "geheim"))
+	must[*clientv3.AuthUserGrantRoleResponse](t)(c.UserGrantRole(ctx, "root", "root"))
+	must[*clientv3.AuthEnableResponse](t)(c.AuthEnable(ctx))
+	s := open(t, "etcd://root:geheim@"+server.Addr())
+	e, err := s.CompareAndSwap(ctx, "k", 0, []byte("before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := raw(t, server, "root", "geheim")
+	must[*clientv3.DefragmentResponse](t)(root.Defragment(ctx, server.Addr())) // otherwise its log would bring the latest logins back
+	server.Kill()
+	server.Restart()
+	var calls sync.WaitGroup
+	for range 8 { // one login is for all
+		calls.Go(func() {
+			if found, err := s.Get(ctx, "k"); err != nil || found.Revision != e.Revision {
+				t.Errorf("%+v, %v", found, err)
+			}
+		})
+	}
+	calls.Wait()
+	if _, err := s.CompareAndSwap(ctx, "k", e.Revision, []byte("after")); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestBadServersAreNamedWithAWayOut(t *testing.T) {

@@ -71,7 +71,6 @@ func parseURL(text string, dialer *dial.Dialer) (clientv3.Config, string, error)
 		u.Fail(errors.New("a user without a password cannot log in to etcd through a URL: write USER:PASSWORD@"))
 	}
 	cfg := clientv3.Config{
-		Username: u.User, Password: u.Password,
 		DialTimeout: dialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 		MaxCallRecvMsgSize: dial.MaxAnswer,
 		Logger:             zap.NewNop(), // errors are returned
@@ -91,6 +90,10 @@ func parseURL(text string, dialer *dial.Dialer) (clientv3.Config, string, error)
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: dial.Timeout}),
 		// It speaks TLS too, as it tries several addresses. So the client gets none.
 		grpc.WithContextDialer(dialing(dialer)),
+	}
+	if u.User != "" {
+		l := &login{name: u.User, password: u.Password}
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithPerRPCCredentials(l), grpc.WithChainUnaryInterceptor(l.logging))
 	}
 	for _, host := range u.Hosts {
 		cfg.Endpoints = append(cfg.Endpoints, "http://"+host)
