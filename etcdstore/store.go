@@ -45,11 +45,16 @@ type Store struct {
 const maxStreams = 96
 
 // OpenClient returns a store over client, which Close closes; all its keys begin with prefix. It reads the key
-// firn/ below that once, to report errors at once. A client whose MaxUnaryRetries is not 1 repeats calls that a proxy has
-// given up, including writes. Ids can repeat by a client without ConnectParams, which stays away from a server that is back for up
-// to two minutes, longer than newcomers wait for a holder; by one without DialKeepAliveTime and DialKeepAliveTimeout, whose
-// connection the network may forget; by one with package ordering, which refuses a store that was set back; by one with a Username, which never gets into an etcd 3.4 again that was restarted; and where its
-// name leads to another cluster while the former one answers. Those of [Open] do none of that.
+// firn/ below that once, to report errors at once. What the clients of [Open] do by themselves is up to you:
+//
+//   - Without MaxUnaryRetries 1 it repeats calls that a proxy has given up, including writes.
+//   - Without ConnectParams it stays away from a server that is back for up to two minutes.
+//   - Without DialKeepAliveTime and DialKeepAliveTimeout it waits on a connection that the network has forgotten.
+//   - With a Username it never gets into an etcd 3.4 again that was restarted.
+//   - With package ordering it refuses a store that was set back.
+//   - Where its name leads to another cluster, it stays with the former one for as long as that answers.
+//
+// Newcomers wait 12 s for a holder that the store has forgotten, so ids can repeat by each of these but the first.
 func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*Store, error) {
 	var hosts []string
 	for _, address := range client.Endpoints() { // HOST:PORT, or a URL
