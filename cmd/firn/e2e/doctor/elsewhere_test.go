@@ -18,6 +18,9 @@ var elsewhere = map[string]played{
 	"this version syncs a file again that could not be synced, and takes that for success":   older("PostgreSQL 10.6"),
 	"update PostgreSQL to 10.7, 11.2 or later":                                               older("PostgreSQL 10.6"),
 
+	": it goes on when its file cannot be synced, so a loss of power loses what it acknowledged since": oldRedis,
+	"update to Redis 6.2 or later": oldRedis,
+
 	" is an etcd ": oldEtcd,
 	"it may lose confirmed writes when it is killed, or if it has users: upgrade to 3.4.22, 3.5.6 or later": oldEtcd,
 
@@ -44,9 +47,10 @@ const (
 )
 
 var (
-	oldEtcd = played{"needs etcd 3.5.0", "../../../../etcdstore/examine_test.go", "TestVersionsThatLoseDataAreKnown", haveVersions}
-	mounts  = played{"only root may mount overlay, ramfs and FUSE", fileTests, "TestAFileSystemThatIsNotALocalDiskIsReported", mayMount}
-	options = played{"only root may mount ext4 without barriers", fileTests, "TestAnUnflushedDiskIsReported", mayMount}
+	oldRedis = played{"needs Redis 6.0", "../../../../redisstore/bad_test.go", "TestARedisThatGoesOnAfterAFailedSyncIsBad", nil}
+	oldEtcd  = played{"needs etcd 3.5.0", "../../../../etcdstore/examine_test.go", "TestVersionsThatLoseDataAreKnown", haveVersions}
+	mounts   = played{"only root may mount overlay, ramfs and FUSE", fileTests, "TestAFileSystemThatIsNotALocalDiskIsReported", mayMount}
+	options  = played{"only root may mount ext4 without barriers", fileTests, "TestAnUnflushedDiskIsReported", mayMount}
 )
 
 func older(needs string) played {
