@@ -1,4 +1,4 @@
-// Package config fills in defaults of settings and checks them.
+// Package config fills in defaults of settings and checks them. The logs that it fills in hold no caller up.
 package config
 
 import (

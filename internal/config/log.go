@@ -33,7 +33,7 @@ type records struct {
 
 type record struct {
 	slog.Record
-	ctx     context.Context //nolint:containedctx // handlers read values from it
+	ctx     context.Context // handlers read values from it
 	to      slog.Handler
 	written chan struct{}
 }

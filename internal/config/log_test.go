@@ -28,7 +28,8 @@ func (p *pipe) Write(b []byte) (int, error) {
 }
 
 // filled returns the log that a package uses for one that a program gives.
-func filled(to *pipe) *slog.Logger {
+func filled(t *testing.T, to *pipe) *slog.Logger {
+	t.Helper()
 	var (
 		source firn.TimeSource
 		random func() uint64
@@ -43,7 +44,7 @@ func filled(to *pipe) *slog.Logger {
 	again := log
 	config.Fill(&source, &random, &again)
 	if again != log {
-		panic("a log is wrapped twice")
+		t.Fatal("a log is wrapped twice")
 	}
 	return log
 }
@@ -51,7 +52,7 @@ func filled(to *pipe) *slog.Logger {
 func TestARecordIsWrittenBeforeItsCallerGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipe{}
-		log := filled(p)
+		log := filled(t, p)
 		log.Debug("is not enabled")
 		log.With("a", 1).WithGroup("g").Info("one", "b", 2)
 		log.Warn("two")
@@ -65,7 +66,7 @@ func TestARecordIsWrittenBeforeItsCallerGoesOn(t *testing.T) {
 func TestALogThatBlocksHoldsNoCallerUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipe{opened: make(chan struct{})}
-		log := filled(p)
+		log := filled(t, p)
 		taken := make(chan struct{})
 		begun := time.Now()
 		go func() {

@@ -198,7 +198,7 @@ func certificateHint(err error) string {
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {
 	case says("certificate signed by unknown authority"):
-		return "name the authority's certificate with tls_ca=FILE"
+		return "name the authority's certificate with tls_ca=FILE, in a URL of PostgreSQL with sslrootcert=FILE"
 	case says("certificate is valid for"), says("certificate is not valid for any"), says("cannot validate certificate"):
 		return "its certificate is for another name: use that, or tls_server_name=NAME"
 	default:

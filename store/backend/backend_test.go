@@ -154,7 +154,7 @@ func TestAnErrorOfAnUnavailableStoreNamesItsServersOnce(t *testing.T) {
 		errors.New("hinted"):                                        `x: get "k": unavailable: server h:1, h:2: hinted (hint)`,
 		store.ErrConflict:                                           `x: get "k": conflict`,
 		errors.Join(store.ErrRefused, errors.New("no")):             "x: get \"k\": refused\nno",
-		errors.New("x509: certificate signed by unknown authority"): `x: get "k": unavailable: server h:1, h:2: x509: certificate signed by unknown authority (name the authority's certificate with tls_ca=FILE)`,
+		errors.New("x509: certificate signed by unknown authority"): `x: get "k": unavailable: server h:1, h:2: x509: certificate signed by unknown authority (name the authority's certificate with tls_ca=FILE, in a URL of PostgreSQL with sslrootcert=FILE)`,
 	} {
 		calls := backend.NewCalls("x", backend.NewLanes(0), func(err error) (string, error) {
 			switch {

@@ -135,18 +135,25 @@ func (s slow) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
+// disconnected returns a store whose next call must connect.
+func disconnected(t *testing.T, database driver.Connector) *sqlstore.Store {
+	t.Helper()
+	db := sql.OpenDB(database)
+	s, err := sqlstore.Open(t.Context(), db, sqlstore.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxIdleConns(0) // closes the one there is
+	db.SetMaxIdleConns(3)
+	return s
+}
+
 // Otherwise a holder whose looks end sooner than that would never reach its store again.
 func TestAConnectionThatTakesLongerThanACallServesALaterOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		database := slow{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 1)}
 		database.connects <- struct{}{}
-		db := sql.OpenDB(database)
-		s, err := sqlstore.Open(t.Context(), db, sqlstore.Postgres)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db.SetMaxIdleConns(0) // closes the one there is
-		db.SetMaxIdleConns(3)
+		s := disconnected(t, database)
 		look := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
@@ -267,13 +274,7 @@ func TestACallEndsWithItsContextThoughADriverGoesOnConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		database := deaf{slow{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 9)}}
 		database.connects <- struct{}{}
-		db := sql.OpenDB(database)
-		s, err := sqlstore.Open(t.Context(), db, sqlstore.Postgres)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db.SetMaxIdleConns(0) // closes the one there is
-		db.SetMaxIdleConns(3)
+		s := disconnected(t, database)
 		for i := range 20 { // the first is the attempt that outlives its call
 			begun := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

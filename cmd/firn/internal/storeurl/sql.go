@@ -122,11 +122,11 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 		return nil, 0, urlErrorf("%w: %w", store.ErrRefused, err)
 	}
 	if configure != nil {
-		options = append(options, mysql.BeforeConnect(func(_ context.Context, cfg *mysql.Config) error {
+		options = append(options, mysql.BeforeConnect(func(_ context.Context, cfg *mysql.Config) (err error) {
 			if cfg.TLS = configure(); cfg.TLS.ServerName == "" {
-				cfg.TLS.ServerName, _, _ = net.SplitHostPort(cfg.Addr)
+				cfg.TLS.ServerName, _, err = net.SplitHostPort(cfg.Addr)
 			}
-			return nil
+			return err
 		}))
 	}
 	cfg.Addr, cfg.Timeout = u.Hosts[0], maxConnect
