@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -71,6 +72,7 @@ func TestAThousandJoinAtOnce(t *testing.T) {
 					grant, err := slots.Acquire(ctx, ask(t))
 					for errors.Is(err, store.ErrUnavailable) && ctx.Err() == nil { // the machine is too slow for so many
 						late.Add(1)
+						time.Sleep(rand.N(10 * time.Second)) // until such a process is started again; a crowd that never pauses may never get in
 						grant, err = slots.Acquire(ctx, ask(t))
 					}
 					if errors.Is(err, lease.ErrFull) && late.Load() > 0 { // a claim whose answer was lost holds its worker, too
