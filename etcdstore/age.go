@@ -19,6 +19,7 @@ func ageing(c net.Conn, life time.Duration) net.Conn {
 type aged struct {
 	net.Conn
 	ends   time.Time
+	over   bool   // ends has passed, and there is no deadline any more
 	notice []byte // what is still to be read of goAway
 	frames frames
 }
@@ -26,19 +27,22 @@ type aged struct {
 // Read implements [net.Conn].
 func (c *aged) Read(b []byte) (int, error) {
 	for {
-		over := !time.Now().Before(c.ends)
-		if over && c.frames.between() && len(c.notice) > 0 {
+		if !c.over && !time.Now().Before(c.ends) {
+			c.over = true
+			// The deadline would end the next read, too, if no read was waiting when it passed.
+			if err := c.SetReadDeadline(time.Time{}); err != nil {
+				return 0, err
+			}
+		}
+		if c.over && c.frames.between() && !c.frames.away && len(c.notice) > 0 {
 			n := copy(b, c.notice)
 			c.notice = c.notice[n:]
 			return n, nil
 		}
 		n, err := c.Conn.Read(b)
 		c.frames.received(b[:n])
-		if n > 0 || over || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if n > 0 || c.over || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
-		}
-		if err := c.SetReadDeadline(time.Time{}); err != nil {
-			return 0, err
 		}
 	}
 }
@@ -61,6 +65,7 @@ type frames struct {
 	left   int               // bytes of the frame after its header
 	begun  bool              // there was a frame
 	open   bool              // a frame that continues the last one must follow
+	away   bool              // the server has announced to close the connection itself
 }
 
 func (f *frames) received(b []byte) {
@@ -75,6 +80,7 @@ func (f *frames) received(b []byte) {
 			f.have, f.begun = 0, true
 			f.left = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])
 			kind, flags := f.header[3], f.header[4]
+			f.away = f.away || kind == typeGoAway
 			f.open = (kind == typeHeaders || kind == typePushPromise || kind == typeContinuation) && flags&flagEndHeaders == 0
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,6 +43,7 @@ func TestAStoreLeavesAClusterThatAnswersAndIsNoLongerNamed(t *testing.T) {
 	}
 }
 
+// The calls are writes, which no client repeats.
 func TestNoCallFailsWhenAConnectionEndsByItsAge(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t)
@@ -49,19 +51,45 @@ func TestNoCallFailsWhenAConnectionEndsByItsAge(t *testing.T) {
 	s := open(t, "etcd://"+balancer.Addr())
 	var calls atomic.Int64
 	var group sync.WaitGroup
-	for range 8 {
+	for i := range 8 {
 		group.Go(func() {
+			var last store.Revision
 			for connections.Load() < 4 { // one is for the query of the cluster
 				calls.Add(1)
-				if _, err := s.Get(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
+				written, err := s.CompareAndSwap(t.Context(), strconv.Itoa(i), last, nil)
+				if err != nil {
 					t.Error(err)
 					return
 				}
+				last = written.Revision
 			}
 		})
 	}
 	group.Wait()
 	t.Logf("%d calls", calls.Load())
+}
+
+// The reader is busy, or not scheduled, when the life ends.
+func TestAnswersAreReadAfterTheEndOfALife(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, client := net.Pipe()
+		defer client.Close()
+		c := etcdstore.Ageing(client, time.Hour)
+		go func() {
+			w := http2.NewFramer(server, nil)
+			_ = w.WriteSettings()
+			time.Sleep(3 * time.Hour)
+			_ = w.WriteData(1, true, []byte("answer"))
+		}()
+		frames := http2.NewFramer(nil, c)
+		for _, want := range []http2.FrameType{http2.FrameSettings, http2.FrameGoAway, http2.FrameData} {
+			if f, err := frames.ReadFrame(); err != nil || f.Header().Type != want {
+				t.Fatalf("%v, %v", f, err)
+			}
+			time.Sleep(2 * time.Hour)
+		}
+	})
 }
 
 // An idle connection ends, too: the next call must not find a server that is no longer named.

@@ -14,12 +14,17 @@ import (
 
 // loginTimeout bounds a login, which costs etcd 70 ms of a processor: after its restart all processes log in at once, and
 // those that give up and begin again would keep it busy for ever.
-const loginTimeout = 20 * time.Second
+const (
+	loginTimeout = 20 * time.Second
+	// loginSilence is how long a login waits until another member is asked, too: newcomers wait 12 s for a holder.
+	loginSilence = 4 * time.Second
+)
 
 // login logs a user in when a server asks for that, for all calls of a client. The client's own does it within the time of
 // each call, and shows etcd 3.4 the token that has ended, which then refuses the login too.
 type login struct {
 	name, password string
+	members        int
 
 	mu    sync.Mutex
 	token string
@@ -82,15 +87,44 @@ func (l *login) again(ctx context.Context, refused string, cc *grpc.ClientConn) 
 
 func (l *login) try(a *attempt, cc *grpc.ClientConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), loginTimeout)
-	defer cancel()
-	answer, err := pb.NewAuthClient(cc).Authenticate(ctx, &pb.AuthenticateRequest{Name: l.name, Password: l.password})
+	defer cancel() // also a login that hangs
+	token, err := l.authenticate(ctx, cc)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
-		l.token = answer.GetToken()
+		l.token = token
 	}
 	a.err, l.under = err, nil
 	close(a.ended)
+}
+
+// authenticate returns a token. The client asks its members in turn, so if one hangs, the next login goes to another.
+func (l *login) authenticate(ctx context.Context, cc *grpc.ClientConn) (token string, err error) {
+	type result struct {
+		token string
+		err   error
+	}
+	results := make(chan result, 2)
+	ask := func() {
+		answer, err := pb.NewAuthClient(cc).Authenticate(ctx, &pb.AuthenticateRequest{Name: l.name, Password: l.password})
+		results <- result{answer.GetToken(), err}
+	}
+	var second <-chan time.Time
+	if l.members > 1 { // only one more: a storm of logins must not become a greater one
+		second = time.After(loginSilence)
+	}
+	go ask()
+	for waiting := 1; ; {
+		select {
+		case <-second:
+			waiting++
+			go ask()
+		case r := <-results:
+			if waiting--; r.err == nil || waiting == 0 {
+				return r.token, r.err
+			}
+		}
+	}
 }
 
 // logging returns the interceptor that makes a call again after a login.

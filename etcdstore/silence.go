@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -38,7 +39,8 @@ func dialing(dialer *dial.Dialer) func(context.Context, string) (net.Conn, error
 		if err != nil {
 			return nil, err
 		}
-		kept := ageing(dial.Impatient(dialed, answerTimeout, false), backend.ConnectionLife)
+		life := backend.ConnectionLife - rand.N(backend.ConnectionLife/4) // those to all members must not end together
+		kept := ageing(dial.Impatient(dialed, answerTimeout, false), life)
 		return &connection{Conn: kept, dialed: dialed, leaves: &leaves, gone: make(chan struct{})}, nil
 	}
 }

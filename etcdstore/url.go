@@ -92,7 +92,7 @@ func parseURL(text string, dialer *dial.Dialer) (clientv3.Config, string, error)
 		grpc.WithContextDialer(dialing(dialer)),
 	}
 	if u.User != "" {
-		l := &login{name: u.User, password: u.Password}
+		l := &login{name: u.User, password: u.Password, members: len(u.Hosts)}
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithPerRPCCredentials(l), grpc.WithChainUnaryInterceptor(l.logging))
 	}
 	for _, host := range u.Hosts {
