@@ -109,14 +109,14 @@ func (d *osDisk) begin(mayMake bool) error {
 }
 
 // unused refuses a folder with registers and without a lock file: a process that still has the removed
-// file locked would write beside the holder of a new one.
+// file locked would write beside the holder of a new one. Another process may have made both just now.
 func (d *osDisk) unused() error {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if name := e.Name(); name == countsName || len(familiesOf([]string{name})) > 0 {
+		if name := e.Name(); (name == countsName || len(familiesOf([]string{name})) > 0) && d.present() != nil {
 			return fmt.Errorf("%w: %s is missing, and %s is there: end all processes that use the folder, and take it away, to begin with an empty store",
 				store.ErrRefused, lockName, name)
 		}

@@ -46,6 +46,21 @@ func TestAWriterNeverWritesToAStoreInThePlaceOfItsOwn(t *testing.T) {
 	}
 }
 
+// The lock file is looked for first. Before the folder is listed, another process may have made it, and written.
+func TestAFolderInWhichAnotherProcessJustBeganIsUsed(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Create(dir)
+	if err == nil {
+		_, err = s.CompareAndSwap(t.Context(), "k", 0, nil)
+	}
+	if err == nil {
+		err = (&osDisk{dir: dir}).unused()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // immutable refuses to change the counts of writes, as a file system does that became read-only.
 type immutable struct{ disk }
 

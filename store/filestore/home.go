@@ -56,14 +56,16 @@ func Home() (string, error) {
 func InContainer() bool {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // only on Linux
 	pids, _ := os.Readlink("/proc/self/ns/pid")
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	return os.Getenv("container") != "" || exists("/.dockerenv") || exists("/run/.containerenv") || exists("/run/systemd/container") ||
-		overlayRoot(string(mounts)) || ownProcesses(pids)
+		overlayRoot(string(mounts)) || ownProcesses(pids, string(kernel))
 }
 
 // ownProcesses reports whether process ids are counted apart from the machine's, by the link of pid_namespaces(7). The
-// machine's namespace has one number in all kernels since 3.8 (PROC_PID_INIT_INO).
-func ownProcesses(namespace string) bool {
-	return namespace != "" && namespace != "pid:[4026531836]"
+// machine's namespace has one number in all kernels since 3.8 (PROC_PID_INIT_INO). Each distribution of the Windows
+// Subsystem for Linux has a namespace of its own, which lasts as a machine does.
+func ownProcesses(namespace, kernel string) bool {
+	return namespace != "" && namespace != "pid:[4026531836]" && !strings.Contains(kernel, "microsoft")
 }
 
 // overlayRoot reports whether the root is an overlay, by the text of proc_pid_mountinfo(5).

@@ -64,9 +64,12 @@ func TestAContainerShowsItself(t *testing.T) {
 
 func TestProcessIDsOfItsOwnAreAContainer(t *testing.T) {
 	for namespace, want := range map[string]bool{"pid:[4026531836]": false, "pid:[4026532281]": true, "": false} {
-		if got := filestore.OwnProcesses(namespace); got != want {
+		if got := filestore.OwnProcesses(namespace, "6.1.0-44-cloud-amd64\n"); got != want {
 			t.Errorf("%q: %v", namespace, got)
 		}
+	}
+	if filestore.OwnProcesses("pid:[4026532281]", "5.15.153.1-microsoft-standard-WSL2\n") {
+		t.Error("a distribution of WSL counts as a container")
 	}
 }
 

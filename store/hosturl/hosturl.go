@@ -195,7 +195,8 @@ func (u *URL) TLS(spoken bool, how string) func() *tls.Config {
 			if pair, err := tls.LoadX509KeyPair(cert, key); err != nil {
 				errs = append(errs, fmt.Errorf("tls_cert and tls_key: %w", err))
 			} else {
-				latest.Certificates = []tls.Certificate{pair}
+				// It is sent whatever authorities the server names: it may accept others too.
+				latest.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 			}
 		}
 		return errors.Join(errs...)

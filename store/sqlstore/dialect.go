@@ -102,8 +102,10 @@ func (d Dialect) in(schema string) Dialect {
 	if schema == "" {
 		return d
 	}
+	table := schema + "." + Table
+	named := strings.NewReplacer("'"+Table+"'", "'"+strings.ReplaceAll(table, "'", "''")+"'", Table, table)
 	for _, statement := range []*string{&d.create, &d.probe, &d.get, &d.insert, &d.update, &d.list, &d.cluster} {
-		*statement = strings.ReplaceAll(*statement, Table, schema+"."+Table)
+		*statement = named.Replace(*statement)
 	}
 	return d
 }

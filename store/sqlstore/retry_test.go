@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -289,6 +290,56 @@ func TestACallEndsWithItsContextThoughADriverGoesOnConnecting(t *testing.T) {
 			t.Errorf("once a server answers: %v", err)
 		}
 		synctest.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// lost is a driver whose attempts to connect, begun while the server is lost, hang for a quarter of an hour.
+type lost struct {
+	scripted
+	server *atomic.Bool
+}
+
+func (l lost) Connect(context.Context) (driver.Conn, error) {
+	if l.server.Load() {
+		time.Sleep(15 * time.Minute)
+		return nil, errors.New("timed out")
+	}
+	return l.scripted, nil
+}
+
+// Ordinary calls leave connections for those of holders, also while their attempts to connect hang.
+func TestAbandonedAttemptsLeaveConnectionsForHolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := lost{scripted{one, func(string) (oneRow, error) { return nil, nil }}, new(atomic.Bool)}
+		db := sql.OpenDB(l)
+		db.SetMaxOpenConns(8)
+		s, err := sqlstore.Open(t.Context(), db, sqlstore.Postgres)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.SetMaxIdleConns(0)
+		db.SetMaxIdleConns(8)
+		l.server.Store(true)
+		for range 24 {
+			go func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+				defer cancel()
+				if _, err := s.Get(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			}()
+			time.Sleep(time.Second / 2)
+		}
+		l.server.Store(false)
+		look, cancel := context.WithTimeout(store.Urgent(t.Context()), 2*time.Second)
+		defer cancel()
+		if _, err := s.Get(look, "k"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("once the server is back: %v", err)
+		}
+		time.Sleep(20 * time.Minute)
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

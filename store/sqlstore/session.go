@@ -308,6 +308,10 @@ func (s *Store) session(ctx context.Context) (conn *sql.Conn, leave func(), err 
 		return nil, nil, err
 	}
 	release := func(a attempt) {
+		if a.late != nil { // it keeps a connection, which calls of holders must not find taken
+			go func() { <-a.late; left() }()
+			return
+		}
 		if a.err == nil {
 			_ = a.conn.Close() // back to the pool, unless it is bad
 		}
@@ -343,6 +347,7 @@ func (s *Store) session(ctx context.Context) (conn *sql.Conn, leave func(), err 
 type attempt struct {
 	conn *sql.Conn
 	err  error
+	late <-chan struct{} // not nil: it was abandoned, and is closed once it has ended
 }
 
 func (s *Store) connect(ctx context.Context) attempt {
@@ -362,12 +367,14 @@ func (s *Store) connect(ctx context.Context) attempt {
 	if ok {
 		return a
 	}
+	late := make(chan struct{})
 	go func() {
-		if late := <-got; late.err == nil {
-			_ = late.conn.Close() // to the pool
+		defer close(late)
+		if a := <-got; a.err == nil {
+			_ = a.conn.Close() // to the pool
 		}
 	}()
-	return attempt{err: ctx.Err()}
+	return attempt{err: ctx.Err(), late: late}
 }
 
 // discard closes a session, which otherwise returns to the pool.

@@ -267,6 +267,11 @@ func TestPostgresMakesNoSecondStoreInAnotherSchema(t *testing.T) {
 		e.raw(t, name, "ALTER TABLE shop.firn_registers SET SCHEMA public", "ALTER ROLE postgres IN DATABASE "+name+" SET search_path = shop")
 		refused(t, name, e.admin(), "", "in schema public")
 	})
+	t.Run("a schema whose name has quotes", func(t *testing.T) {
+		name := e.fresh(t, "quotes")
+		e.raw(t, name, `CREATE SCHEMA "o'bri""en"`)
+		put(t, e.mustOpen(t, e.source(e.admin(), name, "search_path=%22o%27bri%22%22en%22")), "k", 0, "v")
+	})
 	t.Run("a second store is meant", func(t *testing.T) {
 		name := e.fresh(t, "two")
 		e.raw(t, name, "CREATE SCHEMA own", "CREATE SCHEMA hand")
