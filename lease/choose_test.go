@@ -136,10 +136,13 @@ func TestTheClockOfTheOthersIsTheirMedian(t *testing.T) {
 	} {
 		p := Pool{Slots: []Slot{{Free: true, At: noon.Add(time.Hour)}}}
 		for _, m := range c.minutes {
-			p.Slots = append(p.Slots, Slot{Host: fmt.Sprint("of ", m), At: noon.Add(time.Duration(m) * time.Minute)})
-			p.Slots = append(p.Slots, Slot{Host: fmt.Sprint("of ", m), At: noon.Add(24 * time.Hour)}) // it crashed while its clock was wrong
+			host := fmt.Sprint("of ", m)
+			p.Slots = append(p.Slots,
+				Slot{Host: host, At: noon.Add(time.Duration(m) * time.Minute), Fence: 1000},
+				Slot{Host: host, At: noon.Add(24 * time.Hour), Fence: 1000}, // it crashed while its clock was wrong
+				Slot{Host: host, At: noon.Add(-24 * time.Hour), Fence: 999}) // it crashed yesterday
 		}
-		at, ok := clockOfOthers(p)
+		at, ok := clockOfOthers(p, 1000)
 		if ok != (c.want >= 0) || ok && !at.Equal(noon.Add(time.Duration(c.want)*time.Minute)) {
 			t.Errorf("%v: %v, %t", c.minutes, at, ok)
 		}

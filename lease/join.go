@@ -30,7 +30,7 @@ func (s *Slots) join(ctx context.Context, of part, wrote *store.Revision) (Pool,
 		return Pool{}, reading{}, err
 	}
 	if s.cfg.Store.Traits().Clock == nil && !s.rules.trusting { // an embedded store's holders have one clock
-		if there, ok := clockOfOthers(pool); ok && there.Sub(here.wall) > s.cfg.Tolerance {
+		if there, ok := clockOfOthers(pool, tickOf(s.cfg.Generator.Layout, s.wall(here))); ok && there.Sub(here.wall) > s.cfg.Tolerance {
 			return Pool{}, reading{}, &ClockError{Here: here.wall, There: there, Whose: "that of most hosts that hold workers in pool " + s.cfg.Pool +
 				" (if their clocks were wrong, and their processes have ended, firn workers release frees the workers)", Tolerance: s.cfg.Tolerance}
 		}

@@ -193,11 +193,12 @@ func (r *rules) nextIdle(p Pool, datacenter int64) time.Time {
 
 // clockOfOthers returns the median, over hosts, of when held slots were written: at least half of these clocks showed that
 // or later. Of one host the earliest counts, since holders that crashed count too: a clock that was ahead for
-// a while must not keep newcomers out. Nor must a single wrong one, so ok is false for fewer than fewHeld hosts.
-func clockOfOthers(p Pool) (at time.Time, ok bool) {
+// a while must not keep newcomers out. Nor must a single wrong one, so ok is false for fewer than fewHeld hosts. Slots
+// whose fence has passed do not count: a newcomer cannot be behind those, but they would hide the clocks of later holders.
+func clockOfOthers(p Pool, now firn.Tick) (at time.Time, ok bool) {
 	earliest := map[string]time.Time{}
 	for _, s := range p.Slots {
-		if before, seen := earliest[s.Host]; !s.Free && (!seen || s.At.Before(before)) {
+		if before, seen := earliest[s.Host]; !s.Free && s.Fence >= now && (!seen || s.At.Before(before)) {
 			earliest[s.Host] = s.At
 		}
 	}

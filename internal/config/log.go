@@ -38,9 +38,12 @@ type record struct {
 	written chan struct{}
 }
 
-// unblocked returns a log that never makes its caller wait for long.
+// unblocked returns a log that never makes its caller wait for long. A handler with the method NeverBlocks is left as it
+// is: that of a simulation, which must do one thing at a time.
 func unblocked(log *slog.Logger) *slog.Logger {
-	if _, is := log.Handler().(handler); is || log.Handler() == slog.DiscardHandler {
+	_, done := log.Handler().(handler)
+	_, never := log.Handler().(interface{ NeverBlocks() })
+	if done || never || log.Handler() == slog.DiscardHandler {
 		return log
 	}
 	return slog.New(handler{log.Handler(), &records{}})

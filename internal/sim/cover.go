@@ -104,6 +104,7 @@ func (c *cover) failed(err error) {
 // A listener is the lease's log handler: the messages show which path the lease took.
 type listener struct{ m *machine }
 
+func (listener) NeverBlocks()                               {}
 func (l listener) Enabled(context.Context, slog.Level) bool { return true }
 func (l listener) WithAttrs([]slog.Attr) slog.Handler       { return l }
 func (l listener) WithGroup(string) slog.Handler            { return l }
