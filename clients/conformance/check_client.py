@@ -519,6 +519,24 @@ def blocked(s, c):
         yield "it uses its lease after a time in which it did not renew it"
 
 
+def stopped(s, c):
+    """The lease is lost while the process is stopped."""
+    g = c.made[-1][1]
+    c.process.send_signal(signal.SIGSTOP)
+    c.wait(0.5)  # what it has made is read
+    s.fails(None, (410, "lease_lost"))
+    since = time.monotonic()
+    c.wait(6.5)
+    c.process.send_signal(signal.SIGCONT)
+    while not g["over"] and time.monotonic() < since + 15:
+        c.wait(0.02)
+    s.fails(None, None)
+    if not c.resumes():
+        yield "it does not recover"
+    if any(other is g for t, other, _ in c.made if t > since):
+        yield "it uses its lease after a time in which it did not renew it"
+
+
 def handler(number, times, pause):
     def script(s, c):
         c.say("busy")
@@ -572,7 +590,8 @@ CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45
     ("the lease is lost", {"window": 10.0, "first": 10.0}, lost), ("each lease is lost", {}, lost_first), ("no lease after one that is lost", {"window": 20.0, "first": 20.0}, lost_for_good),
     ("a clock an hour ahead, once", {"window": 20.0}, clock(HOUR, 2)), ("a clock an hour behind, once", {"window": 20.0}, clock(-HOUR, 2)),
     ("clocks 8 seconds behind", {"window": 20.0}, behind), ("clocks 9.5 seconds behind", {"window": 20.0}, clock(-9.5, 2)), ("a slow clock", {"window": 20.0}, slow), ("the server's clock jumps", {"window": 30.0, "first": 30.0}, jumped),
-    ("answers after 1.5 seconds", {"window": 20.0, "first": 20.0}, survived([1.5])), ("fields in other places", {}, decoys)]
+    ("answers after 1.5 seconds", {"window": 20.0, "first": 20.0}, survived([1.5])), ("fields in other places", {}, decoys),
+    ("the process is stopped", {"window": 30.0, "first": 30.0}, stopped)]
 FORK = [("a fork", {"window": 10.0}, forked), ("a program that computes", {"window": 30.0, "first": 30.0}, blocked), ("children that exit", {"window": 10.0}, child)]
 FAST = Layout(2**34, 0.001, 20, 7)  # so that it does not wait for ticks
 SIGNALS = [("forks in a signal handler", {"layout": FAST, "window": 20.0, "first": 20.0}, handler(signal.SIGUSR1, 100, 0.05)),

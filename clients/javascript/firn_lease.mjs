@@ -54,7 +54,7 @@ export class Lease {
       const id = late ? undefined : this.#grant?.make(t)
       if (id !== undefined) return id
       const left = until - performance.now()
-      if (left <= 0) throw new LeaseError(`no lease of pool ${this.#pool} allows an id now: ${this.#why}`)
+      if (left <= 0) throw new LeaseError(`no lease of pool ${this.#pool} allows an id now: ${late ? 'the event loop was blocked for too long' : this.#why}`)
       await sleep(Math.min(left, this.#grant?.pause(t) ?? 20, 20))
     }
   }

@@ -63,9 +63,13 @@ class _Grant:
         if not clock <= own <= latest:
             self.held, self.shown, self.at = own, min(max(own, clock), latest), now
 
+    def late(self, now):
+        """Whether the background did not run, as under gevent or after the process was stopped: the lease may be lost."""
+        return now - self.asked > self.patience
+
     def make(self, n, now):
         """At most n ids, all of the clock's tick, and for how many seconds there are no more."""
-        if now - self.asked > self.patience:  # the background did not run, as under gevent or after a pause: the lease may be lost
+        if self.late(now):
             return [], 1.0
         clock = self.clock(now)
         q = max(self.p + 1, clock)
@@ -152,12 +156,14 @@ class Lease:
                     self._thread = thread
                 if self._grant is not used:
                     ids, used = [], self._grant
-                made, pause = used.make(n - len(ids), time.monotonic_ns()) if used else ([], 1.0)
+                now = time.monotonic_ns()
+                made, pause = used.make(n - len(ids), now) if used else ([], 1.0)
                 ids += made
                 if not made:
                     left = until - time.monotonic()
                     if left <= 0:
-                        raise LeaseError("no lease of pool %s allows an id now: %s" % (self._pool, self._why))
+                        why = "the background of this process has not run in time: does something block it?" if used and used.late(now) else self._why
+                        raise LeaseError("no lease of pool %s allows an id now: %s" % (self._pool, why))
                     changed.wait(min(pause, left))
             if len(ids) == n and used is self._grant:  # else a signal handler has forked, or the lease was lost
                 return ids
@@ -184,7 +190,6 @@ class Lease:
                         self._grant = g = _Grant(a)
                     else:
                         g.renew(a, asked)
-                    self._changed.notify_all()
                 failed, pause, self._why = 0, g.look - (time.monotonic_ns() - asked) / 1e9, "its server allows none yet"
             except _Lost as e:
                 self._grant, self._why, pause = None, "%s: %s" % (server.url, e), 0.0 if g.renewed else 1.0
@@ -192,8 +197,10 @@ class Lease:
                 self._servers, self._why = self._servers[1:] + self._servers[:1], "%s: %s" % (server.url, str(e) or repr(e))
                 server.failed, failed = server.failed + 1, failed + 1
                 pause = 0.0 if failed % len(self._servers) else 1.0
-            if g:
-                g.asked = max(g.asked, asked)
+            with self._changed:
+                if g:
+                    g.asked = max(g.asked, asked)
+                self._changed.notify_all()
 
     def _ask(self, server, g):
         limit, once = 2.0 if g else 35.0, secrets.token_hex(8)

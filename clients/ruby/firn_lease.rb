@@ -67,7 +67,8 @@ module Firn
           next if used&.make(ids, n, now)
 
           left = (deadline - now) / 1e9
-          raise LeaseError, "no lease of pool #{@pool} allows an id now: #{@why}" if left <= 0
+          why = used&.late?(now) ? 'the background of this process has not run in time: does something block it?' : @why
+          raise LeaseError, "no lease of pool #{@pool} allows an id now: #{why}" if left <= 0
 
           changed.wait(lock, [used ? used.pause(now) : 1.0, left].min)
         end
@@ -111,7 +112,6 @@ module Firn
           answer = ask(server, g)
           @lock.synchronize do
             g ? g.renew(answer, asked, nanoseconds) : @grant = g = Grant.new(answer, nanoseconds)
-            @changed.broadcast
           end
           failed, @why, pause = 0, 'its server allows none yet', g.look - (nanoseconds - asked) / 1e9
         rescue Lost => e
@@ -121,7 +121,10 @@ module Firn
           @servers, @why = @servers.rotate, "#{server}: #{e.message.lines.first&.chomp}"
           pause = ((failed += 1) % @servers.size).zero? ? 1.0 : 0
         end
-        g.asked = asked if g && asked > g.asked
+        @lock.synchronize do
+          g.asked = asked if g && asked > g.asked
+          @changed.broadcast
+        end
         sleep(pause) if pause.positive?
       end
     end
@@ -238,10 +241,11 @@ module Firn
       # The server's clock, but while that is behind, this clock's own at half its speed.
       def clock(now) = [@shown + ticks(now - @at), @held + ticks((now - @at) / 2)].max
 
-      private
-
-      # Whether the background did not run, as under a fiber scheduler or after a pause: the lease may be lost.
+      # Whether the background did not run, as beside many threads that compute, or after the process was stopped: the lease
+      # may be lost.
       def late?(now) = now - @asked > @patience
+
+      private
 
       def ticks(elapsed) = elapsed / @unit << @bits
 

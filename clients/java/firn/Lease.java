@@ -97,7 +97,8 @@ public final class Lease implements AutoCloseable {
                 made += more;
                 if (more > 0) continue;
                 long left = timeout - (now - began);
-                if (left <= 0) throw new LeaseException("no lease of pool " + pool + " allows an id now: " + why);
+                if (left <= 0) throw new LeaseException("no lease of pool " + pool + " allows an id now: "
+                    + (used != null && used.late(now) ? "the background of this process has not run in time: does something block it?" : why));
                 changed.awaitNanos(Math.min(left, used == null ? 1_000_000_000 : used.pause(now)));
             }
         } catch (InterruptedException e) {
@@ -139,7 +140,6 @@ public final class Lease implements AutoCloseable {
                 try {
                     if (g == null) grant = g = new Grant(answer);
                     else g.renew(answer, asked);
-                    changed.signalAll();
                 } finally {
                     lock.unlock();
                 }
@@ -155,7 +155,13 @@ public final class Lease implements AutoCloseable {
                 at = (at + 1) % servers.size();
                 if (++failed % servers.size() != 0) pause = 0;
             }
-            if (g != null && asked - g.asked > 0) g.asked = asked;
+            lock.lock();
+            try {
+                if (g != null && asked - g.asked > 0) g.asked = asked;
+                changed.signalAll();
+            } finally {
+                lock.unlock();
+            }
             try {
                 TimeUnit.NANOSECONDS.sleep(pause);
             } catch (InterruptedException e) {
