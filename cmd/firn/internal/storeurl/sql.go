@@ -193,7 +193,7 @@ func parsePostgres(text string, dialer *dial.Dialer) (connections int, hosts []d
 		// The driver's text quotes the URL, without what the driver takes for the password.
 		return 0, nil, urlErrorf("%w: it is not a URL that PostgreSQL accepts: write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full; in the password, escape @ : / ? # %% as in %%40", store.ErrRefused)
 	}
-	if err := named(text); err != nil {
+	if err := named(text, cfg); err != nil {
 		return 0, nil, err
 	}
 	forLibpq(cfg.RuntimeParams)
@@ -219,30 +219,6 @@ func parsePostgres(text string, dialer *dial.Dialer) (connections int, hosts []d
 	cfg.OnNotice = dropVacuumWarnings
 	guardPostgres(&cfg.Config, dialer)
 	return connections, fromEachHost(cfg), nil
-}
-
-// named returns an error if a URL leaves the host or the database to the environment or the user: processes with one URL must
-// have one store. A service of libpq may name them.
-func named(text string) error {
-	u, err := url.Parse(text)
-	if err != nil {
-		return urlErrorf("%w: it is not a URL", store.ErrRefused)
-	}
-	set := u.Query()
-	if set.Has("service") {
-		return nil
-	}
-	var missing []string
-	if u.Host == "" && set.Get("host") == "" {
-		missing = append(missing, "no host")
-	}
-	if strings.Trim(u.Path, "/") == "" && set.Get("dbname") == "" && set.Get("database") == "" {
-		missing = append(missing, "no database")
-	}
-	if len(missing) > 0 {
-		return urlErrorf("%w: it names %s: write postgres://USER:PASSWORD@HOST/DATABASE", store.ErrRefused, strings.Join(missing, " and "))
-	}
-	return nil
 }
 
 // onOneLine gives the driver's errors, which have a line for each address, one line.
