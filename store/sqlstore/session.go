@@ -276,8 +276,10 @@ func (s *Store) use(conn *sql.Conn, do func() error) error {
 	if !idle || errors.Is(err, errUnfit) || errors.Is(err, errReplaced) || s.moved(err) {
 		discard(conn)
 	}
-	if errors.Is(err, errReplaced) && s.db.Stats().OpenConnections == 0 { // none has the old file any more
-		if now := openedFile(s.file.Load().path); now != nil {
+	if errors.Is(err, errReplaced) {
+		// Sessions that connect after this look have this file open, or will find another one at the path.
+		now := openedFile(s.file.Load().path)
+		if now != nil && s.db.Stats().OpenConnections == 0 { // none has the old file any more
 			s.file.Store(now)
 		}
 	}

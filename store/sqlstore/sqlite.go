@@ -26,8 +26,9 @@ import (
 //
 // SQLite keeps using a file that is removed or replaced while it is open, and other processes use the new one. So
 // calls return [store.ErrUnavailable] while the file is missing; the new one is used once no connection of the *sql.DB
-// has the old one open. Neither SQLite nor the store notices that the log beside the file, or a symbolic link to it, is
-// removed or replaced, or hard links; the binary does.
+// has the old one open. The store knows the file that is there when it is opened: open it before anything else uses the
+// *sql.DB, whose connections could have a file open that was replaced since. Neither SQLite nor the store notices that
+// the log beside the file, or a symbolic link to it, is removed or replaced, or hard links; the binary does.
 var SQLite = sqliteDialect
 
 var sqliteDialect = Dialect{
