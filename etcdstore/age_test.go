@@ -78,9 +78,11 @@ func TestAnswersAreReadAfterTheEndOfALife(t *testing.T) {
 		c := etcdstore.Ageing(client, time.Hour)
 		go func() {
 			w := http2.NewFramer(server, nil)
-			_ = w.WriteSettings()
+			err := w.WriteSettings()
 			time.Sleep(3 * time.Hour)
-			_ = w.WriteData(1, true, []byte("answer"))
+			if err := errors.Join(err, w.WriteData(1, true, []byte("answer"))); err != nil {
+				t.Error(err)
+			}
 		}()
 		frames := http2.NewFramer(nil, c)
 		for _, want := range []http2.FrameType{http2.FrameSettings, http2.FrameGoAway, http2.FrameData} {

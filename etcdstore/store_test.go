@@ -153,16 +153,22 @@ func TestUsersAndPrivileges(t *testing.T) {
 	expect(t, "another prefix", try("etcd://shop:geheim@"+server.Addr()+"/other"), store.ErrRefused, "grant")
 }
 
+// requireUser makes a server answer only the user root, whose password is geheim.
+func requireUser(t *testing.T, server *servers.Server) {
+	t.Helper()
+	ctx, c := t.Context(), raw(t, server, "", "")
+	must[*clientv3.AuthRoleAddResponse](t)(c.RoleAdd(ctx, "root"))
+	must[*clientv3.AuthUserAddResponse](t)(c.UserAdd(ctx, "root", "geheim"))
+	must[*clientv3.AuthUserGrantRoleResponse](t)(c.UserGrantRole(ctx, "root", "root"))
+	must[*clientv3.AuthEnableResponse](t)(c.AuthEnable(ctx))
+}
+
 // The tokens of an etcd end with it, and 3.4 refuses a login that shows one.
 func TestAUserLogsInAgainOnceEtcdWasRestarted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := servers.Etcd(t)
-	c := raw(t, server, "", "")
-	must[*clientv3.AuthRoleAddResponse](t)(c.RoleAdd(ctx, "root"))
-	must[*clientv3.AuthUserAddResponse](t)(c.UserAdd(ctx, "root", "geheim"))
-	must[*clientv3.AuthUserGrantRoleResponse](t)(c.UserGrantRole(ctx, "root", "root"))
-	must[*clientv3.AuthEnableResponse](t)(c.AuthEnable(ctx))
+	requireUser(t, server)
 	s := open(t, "etcd://root:geheim@"+server.Addr())
 	e, err := s.CompareAndSwap(ctx, "k", 0, []byte("before"))
 	if err != nil {
