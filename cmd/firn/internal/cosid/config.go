@@ -2,7 +2,6 @@ package cosid
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -14,28 +13,8 @@ import (
 // shareName is the name of CosId's default id generator, which /ids without a name means.
 const shareName = "__share__"
 
-// ErrUnknownName is what Config.Issue returns for an unknown name.
-var ErrUnknownName = errors.New("unknown name")
-
-// ErrNoSegment is what Config.Segment returns for a name that is not a segment.
-var ErrNoSegment = errors.New("not a segment")
-
-// ErrNoNumber is what Config.Issue returns for a name whose ids are texts, if a number is asked for.
-var ErrNoNumber = errors.New("not a number")
-
-// Denied is the error with which a function of [Config] refuses a request.
-type Denied struct {
-	// Status is 401, 403 or 429; any other value becomes 403.
-	Status int
-	// Reason is sent to the client.
-	Reason string
-	// RetryAfter is sent as Retry-After unless it is 0.
-	RetryAfter time.Duration
-}
-
-func (e *Denied) Error() string { return e.Reason }
-
-// Config is the configuration of a [Handler]. All fields are required, except Time, Issue and Log.
+// Config is the configuration of a [Handler]. All fields are required, except Time, Issue and Log. The errors of its
+// functions are those that package failure knows; clients get their statuses, but 400 instead of 404, as CosId answers.
 type Config struct {
 	// Store keeps machine numbers and segments.
 	Store store.Store
@@ -43,26 +22,23 @@ type Config struct {
 	Time firn.TimeSource
 
 	// Issue returns the next id of a name as text, for /ids. Number asks for a 64-bit number; a name
-	// without numbers then loses no id. Its errors: [ErrUnknownName], [ErrNoNumber], *[Denied];
-	// any other is a failure. If Issue is nil, /ids does not exist.
+	// without numbers then loses no id. If Issue is nil, /ids does not exist.
 	Issue func(ctx context.Context, name string, number bool) (string, error)
-	// Allow returns an error if the client may not use the name; *[Denied] says why. The name
+	// Allow returns an error if the client may not use the name. The name
 	// is Firn's name of a machine namespace, a segment or a namespace of ids, see [FirnName].
 	Allow func(r *http.Request, name string) error
 	// Segment returns the least id of the segment with that name, and how many ids a client may
-	// take of it at once, or an error that matches
-	// [ErrNoSegment] if the name is not a segment's: a second counter beside another kind of
+	// take of it at once, or an error if the name is not a segment's: a second counter beside another kind of
 	// namespace, or bare numbers of a namespace with another text form, would repeat ids.
 	Segment func(name string) (least firn.ID, maxStep int64, err error)
-	// Create is called before a name that the store does not have is made, and returns an error, such as *[Denied], if
+	// Create is called before a name that the store does not have is made, and returns an error if
 	// the client may not make it. Undo is called if another request made it meanwhile.
 	Create func(r *http.Request) (undo func(), err error)
 	// Skip is called after Allow, before a counter begins so far above its least id that only known clients may do so:
-	// it uses up the ids below. It returns an error, such as *[Denied], if the client may not.
+	// it uses up the ids below. It returns an error if the client may not.
 	Skip func(r *http.Request) error
-	// Take is called after Allow, before a range of ids is taken from a segment. It returns
-	// an error, such as *[Denied] with 429, if the client must wait. Done is called after,
-	// with whether the range was issued.
+	// Take is called after Allow, before a range of ids is taken from a segment. It returns an error if the client
+	// must wait. Done is called after, with whether the range was issued.
 	Take func(r *http.Request, name string, ids int64) (done func(issued bool), err error)
 	// Observe is called after each request with its operation, "machines",
 	// "segments", "ids" or "other", and its status. The status of a bad request is 400 even

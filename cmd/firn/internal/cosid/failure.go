@@ -2,7 +2,6 @@ package cosid
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 	public "github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/segment"
@@ -54,44 +52,37 @@ func refused(format string, args ...any) *failure {
 	return &failure{status: http.StatusBadRequest, code: codeOther, msg: fmt.Sprintf(format, args...)}
 }
 
-// failureOf returns the failure for the client.
+// failureOf returns the failure for the client: CosId's own if it has one, else that of all protocols. A caller that is
+// not known, or must wait, gets the status as code too.
 func failureOf(err error) *failure {
 	var f *failure
-	var denied *Denied
-	f1 := func(status int, code string) *failure {
-		return &failure{status: status, code: code, msg: public.Public(err), cause: err}
+	own := func(code string) *failure {
+		return &failure{status: http.StatusBadRequest, code: code, msg: public.Public(err), cause: err}
 	}
 	switch {
 	case errors.As(err, &f):
 		return f
-	case errors.As(err, &denied):
-		return denied.failure()
 	case errors.Is(err, registrar.ErrOverflow):
-		return f1(http.StatusBadRequest, codeOverflow)
+		return own(codeOverflow)
 	case errors.Is(err, registrar.ErrNotFound):
-		return f1(http.StatusBadRequest, codeNotFound)
+		return own(codeNotFound)
 	case errors.Is(err, registrar.ErrLost):
-		return f1(http.StatusBadRequest, codeLost)
-	case errors.Is(err, ErrUnknownName), errors.Is(err, ErrNoSegment), errors.Is(err, ErrNoNumber), errors.Is(err, segment.ErrExhausted), errors.Is(err, segment.ErrStripe), errors.Is(err, store.ErrTaken),
-		errors.Is(err, firn.ErrRange), errors.Is(err, firn.ErrSyntax):
-		return f1(http.StatusBadRequest, codeOther)
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, registrar.ErrClock), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		f = f1(http.StatusServiceUnavailable, codeOther)
-		f.retry = time.Second
+		return own(codeLost)
+	case errors.Is(err, segment.ErrExhausted), errors.Is(err, segment.ErrStripe), errors.Is(err, store.ErrTaken):
+		return own(codeOther)
+	case errors.Is(err, registrar.ErrClock):
+		f = own(codeOther)
+		f.status, f.retry = http.StatusServiceUnavailable, time.Second
 		return f
-	default:
-		return f1(http.StatusInternalServerError, codeOther)
 	}
-}
-
-func (e *Denied) failure() *failure {
-	f := &failure{status: e.Status, msg: e.Reason, retry: e.RetryAfter}
+	of := public.Of(err)
+	f = &failure{status: of.Status, code: codeOther, msg: of.Message, retry: of.Retry, cause: of}
 	switch f.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
-	default:
-		f.status = http.StatusForbidden
+		f.code = strconv.Itoa(f.status)
+	case http.StatusNotFound:
+		f.status = http.StatusBadRequest
 	}
-	f.code = strconv.Itoa(f.status)
 	return f
 }
 

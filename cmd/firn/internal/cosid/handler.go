@@ -126,10 +126,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, by methods, allo
 // should, because the store is unavailable or machine numbers run out or are lost, and as an
 // error if it is internal.
 func (h *handler) log(r *http.Request, f *failure) {
-	why := f.msg
-	if f.cause != nil {
-		why = f.cause.Error()
-	}
+	why := cmp.Or(f.cause, error(f))
 	log := h.cfg.Log.With("method", r.Method, "path", r.URL.Path, "status", f.status, "code", f.code, "error", why)
 	switch {
 	case r.Context().Err() != nil:
@@ -161,7 +158,7 @@ func (h *handler) name(r *http.Request, p *params, parts ...string) (string, err
 		return "", path.err
 	}
 	name := FirnName(parts...)
-	if err := h.allow(r, name); err != nil {
+	if err := h.cfg.Allow(r, name); err != nil {
 		return "", err
 	}
 	if p.err != nil {
@@ -182,19 +179,11 @@ func (h *handler) admit(r *http.Request, what string, exists func() (bool, error
 	undo := func() {}
 	if !found {
 		if undo, err = h.cfg.Create(r); err != nil {
-			return denied(err)
+			return err
 		}
 	}
 	if _, meanwhile := h.known.LoadOrStore(what, true); meanwhile {
 		undo()
-	}
-	return nil
-}
-
-// allow returns a *Denied for any error of Config.Allow.
-func (h *handler) allow(r *http.Request, name string) error {
-	if err := h.cfg.Allow(r, name); err != nil {
-		return denied(err)
 	}
 	return nil
 }

@@ -14,8 +14,10 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/firntest"
 	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
@@ -32,13 +34,13 @@ func config() cosid.Config {
 		Issue: func(_ context.Context, name string, _ bool) (string, error) {
 			switch name {
 			case "nope":
-				return "", fmt.Errorf("%w: %q", cosid.ErrUnknownName, name)
+				return "", failure.New(http.StatusNotFound, "unknown_namespace", "unknown name: %q", name)
 			case "uuid":
 				return "0197b6d8-0000-7000-8000-000000000000", nil
 			case "down":
 				return "", errors.New("out of order")
 			case "limited":
-				return "", &cosid.Denied{Status: http.StatusTooManyRequests, Reason: "too many", RetryAfter: 1500 * time.Millisecond}
+				return "", refusal(http.StatusTooManyRequests, "too many", 1500*time.Millisecond)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -46,6 +48,12 @@ func config() cosid.Config {
 			return fmt.Sprint(issued[name]), nil
 		},
 	}
+}
+
+func refusal(status int, text string, retry time.Duration) error {
+	f := failure.New(status, "refused", "%s", text)
+	f.Retry = retry
+	return f
 }
 
 // serve serves a configuration in which hooks that are nil allow everything.
@@ -154,9 +162,9 @@ var exchanges = []struct {
 	{"GET /ids/as-string", 200, `2`},
 	{"GET /ids/as-string/orders", 200, `2`},
 	{"GET /ids/__share__", 200, `3`},
-	{"GET /ids/nope", 400, `{"code":"500","msg":"issue an id of \"nope\": unknown name: \"nope\"","errors":[]}`},
+	{"GET /ids/nope", 400, `{"code":"500","msg":"unknown name: \"nope\"","errors":[]}`},
 	{"GET /ids/as-string/nope", 400, `{"code":"500",…`},
-	{"GET /ids/down", 500, `{"code":"500","msg":"issue an id of \"down\": out of order","errors":[]}`},
+	{"GET /ids/down", 500, `{"code":"500","msg":"out of order","errors":[]}`},
 	{"GET /ids/limited", 429, `{"code":"429","msg":"too many","errors":[]}`},
 	{"GET /ids/uuid", 400, `{"code":"500","msg":"id \"0197b6d8-0000-7000-8000-000000000000\" is not a 64-bit number: use /ids/as-string","errors":[]}`},
 	{"GET /ids/as-string/uuid", 200, `0197b6d8-0000-7000-8000-000000000000`},
@@ -202,9 +210,9 @@ func TestAccessIsCheckedByFirnsName(t *testing.T) {
 		names = append(names, name)
 		switch r.Header.Get("Authorization") {
 		case "":
-			return &cosid.Denied{Status: http.StatusUnauthorized, Reason: "a token is needed"}
+			return refusal(http.StatusUnauthorized, "a token is needed", 0)
 		default:
-			return errors.New("not yours")
+			return refusal(http.StatusForbidden, "not yours", 0)
 		}
 	}
 	h := serve(t, cfg)
@@ -262,6 +270,31 @@ func TestAnUnavailableStoreIsA503(t *testing.T) {
 	}
 	if got := fmt.Sprint(seen); got != "[machines503 machines503 machines503 segments503 segments503 segments200]" {
 		t.Errorf("observed %s", got)
+	}
+}
+
+func TestIdsFailWithTheStatusOfAllProtocols(t *testing.T) {
+	cfg := config()
+	var err error
+	cfg.Issue = func(context.Context, string, bool) (string, error) { return "", err }
+	h := serve(t, cfg)
+	for _, c := range []struct {
+		err    error
+		status int
+		retry  string
+	}{
+		{store.ErrUnavailable, http.StatusServiceUnavailable, "1"},
+		{context.DeadlineExceeded, http.StatusServiceUnavailable, "1"},
+		{firn.ErrFence, http.StatusServiceUnavailable, "1"},
+		{fmt.Errorf("segment: wait for ids: %w", context.Canceled), 499, ""}, // its client has left
+		{errors.New("a fault of ours"), http.StatusInternalServerError, ""},
+	} {
+		for _, err = range []error{c.err, failure.Of(c.err)} { // the service has made it a failure
+			r, body := ask(h, "GET /ids/orders")
+			if r.Code != c.status || r.Header().Get("Retry-After") != c.retry || !strings.HasPrefix(body, `{"code":"500","msg":"`) {
+				t.Errorf("%v: %d %v %s", err, r.Code, r.Header(), body)
+			}
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package cosid
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 )
@@ -40,12 +39,8 @@ func (h *handler) issue(r *http.Request, number bool) (string, error) {
 		return "", p.err
 	}
 	name = FirnName(name)
-	if err := h.allow(r, name); err != nil {
+	if err := h.cfg.Allow(r, name); err != nil {
 		return "", err
 	}
-	id, err := h.cfg.Issue(r.Context(), name, number)
-	if err != nil {
-		return "", fmt.Errorf("issue an id of %q: %w", name, err)
-	}
-	return id, nil
+	return h.cfg.Issue(r.Context(), name, number)
 }

@@ -1,20 +1,10 @@
 package cosid
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 )
-
-// denied returns an error of Allow or Take as a *Denied.
-func denied(err error) error {
-	var d *Denied
-	if errors.As(err, &d) {
-		return d
-	}
-	return &Denied{Status: http.StatusForbidden, Reason: err.Error()}
-}
 
 // instance returns the instance that a request for /machines names.
 func (h *handler) instance(r *http.Request, p *params) (registrar.Instance, error) {
@@ -38,13 +28,7 @@ func (h *handler) distribute(w http.ResponseWriter, r *http.Request) error {
 	if err := h.admit(r, "machines "+of.Namespace, func() (bool, error) { return h.machines.Exists(r.Context(), of.Namespace) }); err != nil {
 		return err
 	}
-	of.New = func() (func(), error) {
-		undo, err := h.cfg.Create(r)
-		if err != nil {
-			return nil, denied(err)
-		}
-		return undo, nil
-	}
+	of.New = func() (func(), error) { return h.cfg.Create(r) }
 	got, err := h.machines.Distribute(r.Context(), of, bits, guard)
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 	}
 	done, err := h.cfg.Take(r, name, step)
 	if err != nil {
-		return denied(err)
+		return err
 	}
 	got, err := h.segments.Fetch(r.Context(), name, segment.Ask{Step: step, Above: least - 1})
 	done(err == nil && got.Count >= step)

@@ -3,8 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -64,7 +62,7 @@ func (d *distributor) allow(r *http.Request, name string) error {
 		err = d.front.Allow(caller, name)
 	}
 	if err != nil {
-		return asCosID(err)
+		return err
 	}
 	a, _ := r.Context().Value(asked{}).(*asked)
 	a.caller = caller
@@ -75,7 +73,7 @@ func (d *distributor) allow(r *http.Request, name string) error {
 func (d *distributor) create(r *http.Request) (undo func(), err error) {
 	client := callerIn(r.Context()).Client()
 	if !client.Take(share.Names, 1) {
-		return nil, asCosID(client.Refusal(share.Names))
+		return nil, client.Refusal(share.Names)
 	}
 	return func() { client.Give(share.Names, 1) }, nil
 }
@@ -92,15 +90,15 @@ func (d *distributor) segment(name string) (least firn.ID, maxStep int64, err er
 	if is == "" {
 		return ns.From, cmp.Or(ns.MaxStep, max(ns.MinStep, cosid.DefaultMaxStep)), nil
 	}
-	return 0, 0, fmt.Errorf("%w: the ids of namespace %q are %s, and are not handed out as ranges: take single ids at /ids/%s, or have a name of its own that is declared with kind: segment",
-		cosid.ErrNoSegment, name, is, name)
+	return 0, 0, failure.BadRequest("not_a_segment", "the ids of namespace %q are %s, and are not handed out as ranges: take single ids at /ids/%s, or have a name of its own that is declared with kind: segment",
+		name, is, name)
 }
 
 // skip refuses anonymous callers.
 func (d *distributor) skip(r *http.Request) error {
 	if callerIn(r.Context()).Anonymous() {
-		return asCosID(d.front.Refuse(failure.New(http.StatusForbidden, "permission_denied",
-			"offset is above the greatest step (max_step, or %d): without a token a counter cannot begin there, since that uses up the ids below", cosid.DefaultMaxStep)))
+		return d.front.Refuse(failure.New(http.StatusForbidden, "permission_denied",
+			"offset is above the greatest step (max_step, or %d): without a token a counter cannot begin there, since that uses up the ids below", cosid.DefaultMaxStep))
 	}
 	return nil
 }
@@ -108,7 +106,7 @@ func (d *distributor) skip(r *http.Request) error {
 // take charges a range of ids to the caller's rates.
 func (d *distributor) take(r *http.Request, name string, ids int64) (done func(handedOut bool), err error) {
 	if done, err = d.front.Charge(callerIn(r.Context()), name, ids); err != nil {
-		return nil, asCosID(err)
+		return nil, err
 	}
 	return done, nil
 }
@@ -127,7 +125,7 @@ func (d *distributor) issue(ctx context.Context, name string, number bool) (stri
 	}
 	ns, err := d.front.Issue(ctx, callerIn(ctx), ask, &b)
 	if err != nil {
-		return "", asCosID(err)
+		return "", err
 	}
 	if ns.Numeric() {
 		return b.IDs[0].String(), nil
@@ -138,27 +136,9 @@ func (d *distributor) issue(ctx context.Context, name string, number bool) (stri
 // numberAsCosID refuses a namespace whose ids are not numbers.
 func numberAsCosID(ns *issuing.Namespace) error {
 	if is := ns.Lacks(settings.Single); is != "" {
-		return failure.BadRequest(codeNoNumber, "the ids of namespace %s, %s, are not 64-bit numbers: use /ids/as-string/%s", ns.Name(), is, ns.Name())
+		return failure.BadRequest("not_a_number", "the ids of namespace %s, %s, are not 64-bit numbers: use /ids/as-string/%s", ns.Name(), is, ns.Name())
 	}
 	return nil
-}
-
-// codeNoNumber is the code of numberAsCosID's failure.
-const codeNoNumber = "not_a_number"
-
-// asCosID returns an error as package cosid expects it.
-func asCosID(err error) error {
-	f := failure.Of(err)
-	if f.Code == codeNoNumber {
-		return fmt.Errorf("%w: %w", cosid.ErrNoNumber, err)
-	}
-	switch f.Status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
-		return &cosid.Denied{Status: f.Status, Reason: f.Message, RetryAfter: f.Retry}
-	case http.StatusNotFound:
-		return errors.Join(cosid.ErrUnknownName, err)
-	}
-	return err
 }
 
 // observe counts requests that issue no id; Issue counts the others.
