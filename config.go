@@ -134,6 +134,10 @@ type Config struct {
 	// provides it.
 	Switch func(ctx context.Context, from Tick) (Grant, error)
 
+	// AtFence, if set, is called when the fence prevents an id, with the error for that. It may wait for the fence to
+	// move: if it returns nil, the call tries again, else it fails with what AtFence returns. Package lease provides it.
+	AtFence func(ctx context.Context, at *FenceError) error
+
 	// Retired, if set, is called after the generator has changed workers, through Switch
 	// or Replace. Last is the last tick that ids of the old worker may carry. Retired
 	// must not call the generator.

@@ -28,6 +28,7 @@ type Generator struct {
 	time     TimeSource
 	switchTo func(ctx context.Context, from Tick) (Grant, error)
 	retired  func(old, next int64, last Tick)
+	atFence  func(ctx context.Context, at *FenceError) error
 	layout   Layout
 	dc       int64
 
@@ -164,7 +165,7 @@ func NewLeased(cfg Config, grant Grant) (*Generator, error) {
 
 func newGenerator(cfg Config, grant Grant) *Generator {
 	g := &Generator{
-		clock: cfg.Clock, time: cfg.Time, switchTo: cfg.Switch, retired: cfg.Retired,
+		clock: cfg.Clock, time: cfg.Time, switchTo: cfg.Switch, retired: cfg.Retired, atFence: cfg.AtFence,
 		layout: cfg.Layout, dc: cfg.Datacenter,
 		core: core{
 			layout: cfg.Layout, clock: cfg.Clock, ahead: cfg.aheadNanos(), chain: slices.Clone(cfg.Rollback),
@@ -282,6 +283,7 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 // ask asks the core until it issues positions, and waits or switches workers as the core decides.
 func (g *Generator) ask(ctx context.Context, n uint64) (*cell, decision, error) {
 	var a attempt
+	var fence *FenceError
 	for {
 		c, d, wait, busy := g.decide(n, &a)
 		var err, ended error
@@ -302,6 +304,8 @@ func (g *Generator) ask(ctx context.Context, n uint64) (*cell, decision, error) 
 			g.switchWorker(ctx, &a)
 		case a.refusal != nil && ctx.Err() != nil && errors.Is(d.err, ErrClockBack):
 			ended = context.Cause(ctx) // the switch may have failed only because ctx ended
+		case g.atFence != nil && errors.As(d.err, &fence):
+			err = g.atFence(ctx, fence)
 		default:
 			err = d.err
 		}

@@ -24,6 +24,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 		}
 		l.lost, s.Last = true, cause
 	})
+	l.wake(0)
 	if first {
 		l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	}
@@ -43,7 +44,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	grant, err := l.search(ctx, cancel, lost, ask)
 	switch {
 	case err == nil:
-		if err := l.gen.Replace(grant); err != nil {
+		if err := l.gen.Replace(l.allowed(grant)); err != nil {
 			l.failed("go on with another worker", grant.Worker, err)
 			return
 		}
@@ -107,7 +108,7 @@ func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask 
 		if waitErr == nil {
 			return grant, err
 		}
-		lookErr := l.source.Look(ctx, lost)
+		lookErr := l.look(ctx, lost.Worker, func(ctx context.Context) error { return l.source.Look(ctx, lost) })
 		l.halt(ctx, lost, lookErr)
 		if lookErr == nil {
 			cancel()
@@ -169,7 +170,7 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	}
 	l.note(func(s *State) { s.Switches++ })
 	l.cfg.Log.Warn("the clock went back, switching worker", "worker", grant.Worker, "fence", l.fenceTime(grant))
-	return grant, nil
+	return l.allowed(grant), nil
 }
 
 // retired is [firn.Config.Retired]: the generator has left a worker for one in spare.

@@ -47,6 +47,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		cancel()
 	}
 	if err != nil {
+		endLook(ctx, false)
 		return held, errors.Join(fmt.Errorf("lease: look at worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err), clockErr)
 	}
 	here := *s.checked.Load()
@@ -58,7 +59,13 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 			wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Generator.Layout), now)
 		}
 	}
-	m, err := s.move(ctx, reg, func(found *Slot) (move, error) { return s.rules.stand(h, found, s.latest(here), wish) })
+	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
+		m, err := s.rules.stand(h, found, s.latest(here), wish)
+		if !m.forgot && !errors.Is(err, ErrOverlap) && !errors.Is(err, errPast) {
+			endLook(ctx, err == nil) // before a write, which may take long
+		}
+		return m, err
+	})
 	if err == nil {
 		err = s.rules.late(h, m, s.latest(here)) // the write may have been slow
 	}

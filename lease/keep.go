@@ -16,9 +16,9 @@ func (l *Lease) run(ctx context.Context) {
 	defer close(l.done)
 	clock := l.cfg.Generator.Time
 	pause, again := l.cfg.Look, register.Backoff{Random: l.cfg.Generator.Random}
-	for l.pause(ctx, pause) == nil {
+	for looked := true; l.pause(ctx, pause, looked) == nil; {
 		began := clock.Monotonic()
-		if l.turn(ctx) {
+		if looked = l.turn(ctx); looked {
 			again.Tries = 0
 			pause = max(l.cfg.Look-(clock.Monotonic()-began), again.Next())
 		} else {
@@ -27,9 +27,32 @@ func (l *Lease) run(ctx context.Context) {
 	}
 }
 
-// pause waits until the next look. Sleep of a clock for tests moves that clock, since its caller waits for
-// that. No caller waits for a look, so such a clock has another method for it: see firntest.
-func (l *Lease) pause(ctx context.Context, d time.Duration) error {
+// pause waits until the next look. It ends early if calls wait for a look, unless the last one has failed: then the next
+// is soon.
+func (l *Lease) pause(ctx context.Context, d time.Duration, looked bool) error {
+	pause, end := context.WithCancel(ctx)
+	defer end()
+	l.mu.Lock()
+	if l.hurry = end; !looked {
+		l.hurry = func() {}
+	}
+	if l.waiting {
+		l.hurry()
+	}
+	l.mu.Unlock()
+	err := l.idle(pause, d)
+	l.mu.Lock()
+	l.waiting = false // for the look that begins now
+	l.mu.Unlock()
+	if ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// idle waits. Sleep of a clock for tests moves that clock, since its caller waits for that. No caller waits for a look
+// that is not overdue, so such a clock has another method for it: see firntest.
+func (l *Lease) idle(ctx context.Context, d time.Duration) error {
 	clock := l.cfg.Generator.Time
 	if c, ok := clock.(interface {
 		Idle(context.Context, time.Duration) error
@@ -54,6 +77,7 @@ func (l *Lease) turn(ctx context.Context) bool {
 
 // keep renews the fence when half the window is left, else looks at the slot. It replaces a lost worker.
 func (l *Lease) keep(ctx context.Context) bool {
+	defer l.wake(1)
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
 	defer cancel()
@@ -62,15 +86,16 @@ func (l *Lease) keep(ctx context.Context) bool {
 	l.settled = cancel
 	l.mu.Unlock()
 	ask := l.ask()
-	var err error
-	if held.Through-ask.From <= l.window/2 {
-		var further firn.Grant
-		if further, err = l.source.Renew(ctx, held, ask); err == nil {
+	err := l.look(ctx, held.Worker, func(ctx context.Context) error {
+		if held.Through-ask.From > l.window/2 {
+			return l.source.Look(ctx, held)
+		}
+		further, err := l.source.Renew(ctx, held, ask)
+		if err == nil {
 			l.renewed(further)
 		}
-	} else {
-		err = l.source.Look(ctx, held)
-	}
+		return err
+	})
 	switch {
 	case err == nil:
 		l.note(func(s *State) { l.lost, s.Last = false, nil })
@@ -89,10 +114,5 @@ func (l *Lease) renewed(held firn.Grant) {
 		l.grant = held
 	}
 	l.mu.Unlock()
-	if err := l.gen.Extend(held.Worker, held.Through); err != nil {
-		// The generator is between two workers, or closed: its fence stays, and
-		// the next turn renews the worker that it has then.
-		l.cfg.Log.Debug("renewed a worker not in use", "worker", held.Worker, "error", err)
-	}
 	l.cfg.Log.Debug("fence moved", "worker", held.Worker, "fence", l.fenceTime(held))
 }

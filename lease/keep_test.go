@@ -341,8 +341,9 @@ func TestOnlyTheFirstOfManyFailuresIsAWarning(t *testing.T) {
 	l.gen.Stop()
 	var debug strings.Builder
 	l.cfg.Log = slog.New(slog.NewTextHandler(&debug, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	l.renewed(l.grant)
-	if !strings.Contains(debug.String(), "renewed a worker not in use") {
+	source.err = nil
+	l.turn(context.Background())
+	if !strings.Contains(debug.String(), "looked at a worker not in use") {
 		t.Errorf("after the generator has stopped: %s", debug.String())
 	}
 }

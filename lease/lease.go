@@ -44,7 +44,7 @@ type Config struct {
 
 	// Generator configures how ids are made. Its Layout must be the same for all members of the pool,
 	// and workers are taken under its Datacenter. Its Lead is at most Tolerance, except in a strict pool.
-	// Leave out Switch and Retired: the lease sets them.
+	// Leave out Switch, Retired and AtFence: the lease sets them.
 	Generator firn.Config
 
 	// Window is how far ahead the fence is kept. The store may be unavailable unnoticed for half of it,
@@ -54,8 +54,11 @@ type Config struct {
 	Window time.Duration
 	// Look is the longest time between two looks of a holder at its slot. Each call of a look ends after
 	// four looks, and after 2s at most. If the store may have forgotten holders, newcomers wait for a
-	// look, or a call if that may take longer, and for the calls after it: the grace, 12s by default. Look must be the same for all members, as a wiped
-	// store does not know it. It is at least 25ms. Holders look at least four times a Window. Default: 3s.
+	// look, or a call if that may take longer, and for the calls after it: the grace, 12s by default. Ids
+	// end once a look is overdue by a call and a quarter of one, as in a process that was stopped, or whose
+	// clock has jumped ahead: calls then wait for the next look, which begins at once. Look must be the
+	// same for all members, as a wiped store does not know it. It is at least 25ms. Holders look at least
+	// four times a Window. Default: 3s.
 	Look time.Duration
 	// Tolerance is how far the clock here may differ from the store's, or lie behind that of the other
 	// holders. It must be the same for all members. Default: 10s.
@@ -104,10 +107,11 @@ const (
 // A Lease is a generator whose worker is kept in the background. Make one with [Open] or [Keep]: the zero value is not
 // usable. Its methods may run concurrently.
 type Lease struct {
-	source Source
-	gen    *firn.Generator
-	cfg    Config
-	window firn.Tick
+	source  Source
+	gen     *firn.Generator
+	cfg     Config
+	window  firn.Tick
+	overdue firn.Tick // how far the generator may go without a look; 0: up to the fence
 
 	mu      sync.Mutex       // guards all below; never held while waiting
 	grant   firn.Grant       // of the worker in use
@@ -117,6 +121,10 @@ type Lease struct {
 	overlap firn.Grant           // the last that State.Overlaps counts
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
+	turns   int                // how many have ended
+	looked  chan struct{}      // closed when callers that wait for a look should see whether they may go on
+	waiting bool               // calls wait for a look that begins later
+	hurry   func()             // ends the pause before the next look
 	settled context.CancelFunc // ends calls that keep the worker, or search for another, once there is another
 
 	warnAt time.Duration // tellEnd logs when no more than this is left; used only by the background goroutine
@@ -177,8 +185,8 @@ func keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 // prepare checks all settings and fills in the defaults; it makes no call of the store.
 func prepare(source Source, cfg Config) (*Lease, error) {
 	g := &cfg.Generator
-	if g.Switch != nil || g.Retired != nil {
-		return nil, config.Mistake("lease", "Generator", "has Switch or Retired, which a lease sets itself: leave them out")
+	if g.Switch != nil || g.Retired != nil || g.AtFence != nil {
+		return nil, config.Mistake("lease", "Generator", "has Switch, Retired or AtFence, which a lease sets itself: leave them out")
 	}
 	g.Layout = cmp.Or(g.Layout, firn.DefaultLayout())
 	config.Fill(&g.Time, &g.Random, &cfg.Log)
@@ -190,9 +198,12 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
 		config.In("Look", config.Check("look", cfg.Look, minLook, maxWindow, "")))
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
-	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, done: make(chan struct{})}
+	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, done: make(chan struct{})}
 	g = &l.cfg.Generator
-	g.Switch, g.Retired = l.switchWorker, l.retired
+	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence
+	if s, ok := source.(fenced); ok && g.Clock != firn.ClockVirtual {
+		l.overdue = firn.Tick((s.overdue() + unit - 1) / unit)
+	}
 	if _, made := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); made != nil {
 		err = errors.Join(err, made)
 	}
@@ -226,7 +237,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if l.grant, err = l.acquire(ctx, ask); err != nil {
 		return nil, err
 	}
-	if l.gen, err = firn.NewLeased(*g, l.grant); err != nil {
+	if l.gen, err = firn.NewLeased(*g, l.allowed(l.grant)); err != nil {
 		return nil, errors.Join(err, l.unused(ctx, l.grant))
 	}
 	log.Info("worker leased", "worker", l.grant.Worker, "fence", l.fenceTime(l.grant))
@@ -285,9 +296,6 @@ func (l *Lease) Fill(ctx context.Context, ids []firn.ID) (int, error) { return l
 
 // Local is [firn.Generator.Local].
 func (l *Lease) Local() *firn.Local { return l.gen.Local() }
-
-// Check is [firn.Generator.Check].
-func (l *Lease) Check() error { return l.gen.Check() }
 
 // Close stops the generator and releases its worker, and workers left whose release failed. After Close
 // no id is issued. The ctx bounds the calls of the store: if they fail, the worker stays unused until its

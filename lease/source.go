@@ -44,6 +44,7 @@ type checked interface {
 // its store.
 type fenced interface {
 	waits() time.Duration
+	overdue() time.Duration // how long a holder may go on without a look; 0: up to its fence
 }
 
 // switches reports whether a chain takes another worker when the clock goes back.

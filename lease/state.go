@@ -31,7 +31,10 @@ func (l *Lease) State() State {
 	defer l.mu.Unlock()
 	s := l.state
 	s.Worker, s.Fence, s.Used = g.Worker, g.Fence, g.Last
-	s.Until = endOf(g.Fence, l.cfg.Generator.Layout)
+	if l.grant.Worker == g.Worker {
+		s.Fence = l.grant.Through
+	}
+	s.Until = endOf(s.Fence, l.cfg.Generator.Layout)
 	s.Left = s.Until.Sub(l.cfg.Generator.Time.Wall())
 	if l.closing {
 		s.Left, s.Last = 0, firn.ErrClosed

@@ -525,14 +525,16 @@ def unused(s, c, g, since):
 
 
 def stopped(s, c):
-    """The lease is lost while the process is stopped."""
+    """The lease is lost while the process is stopped, and the first requests after that fail."""
     g = c.made[-1][1]
     c.process.send_signal(signal.SIGSTOP)
     c.wait(0.5)  # what it has made is read
-    s.fails(None, (410, "lease_lost"))
+    s.fails(None, (503, "store_unavailable"))
     since = time.monotonic()
     c.wait(6.5)
     c.process.send_signal(signal.SIGCONT)
+    c.wait(2.5)
+    s.fails(None, (410, "lease_lost"))
     yield from unused(s, c, g, since)
 
 

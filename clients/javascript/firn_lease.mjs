@@ -27,7 +27,7 @@ export class Lease {
   #run // the background's; another one has taken over when this has changed
   #why = 'no server has answered yet'
   #turned = now() // when the event loop last got its turn
-  #asked = 0n // when the last request that has ended began
+  #asked = 0n // when the last request that counts began: see docs/leases.md
   #closed = false
 
   /** The servers share one store. `timeout` is how long a call waits for an id, in milliseconds. */
@@ -84,7 +84,7 @@ export class Lease {
       const server = this.#servers[at], asked = now()
       if (this.#grant?.ended(asked)) this.#grant = undefined
       const g = this.#grant
-      let pause
+      let pause, counts = true
       try {
         const answer = await this.#ask(server, g)
         if (this.#run !== run) return
@@ -102,9 +102,10 @@ export class Lease {
         } else {
           at = (at + 1) % this.#servers.length
           pause = ++failed % this.#servers.length ? 0 : 1000
+          counts = !(asked - this.#asked > g?.patience)
         }
       }
-      this.#asked = g ? asked : now()
+      if (counts) this.#asked = g ? asked : now()
       if (pause > 0) await sleep(pause, undefined, { ref: false }) // a program may end meanwhile
     }
   }

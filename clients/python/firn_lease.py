@@ -43,7 +43,7 @@ class _Grant:
         self.at, self.unit = time.monotonic_ns(), _number(a, "unit_ns", 1)
         self.bits, self.time, self.sequence = (_small(a, name) for name in ("sequence_bits", "time_shift", "sequence_shift"))
         self.base, self.look, self.renewed = _number(a, "base"), _small(a, "look_ms", 1, 1 << 31) / 1000, False
-        self.asked = self.at  # when the last request that has ended began
+        self.asked = self.at  # when the last request that counts began: see docs/leases.md
         # Two requests without an answer and the pause between them take 5 seconds, and threads are late.
         self.patience = int((max(self.look, 3) + 2.5) * 1e9)
 
@@ -183,6 +183,7 @@ class Lease:
             g, asked, server = self._grant, time.monotonic_ns(), self._servers[0]
             if g and g.clock(asked) >= g.end:
                 self._grant = g = None
+            counts = True
             try:
                 a = self._ask(server, g)
                 with self._changed:
@@ -196,9 +197,9 @@ class Lease:
             except Exception as e:  # whatever it is: the thread must go on
                 self._servers, self._why = self._servers[1:] + self._servers[:1], "%s: %s" % (server.url, str(e) or repr(e))
                 server.failed, failed = server.failed + 1, failed + 1
-                pause = 0.0 if failed % len(self._servers) else 1.0
+                pause, counts = 0.0 if failed % len(self._servers) else 1.0, not (g and g.late(asked))
             with self._changed:
-                if g:
+                if g and counts:
                     g.asked = max(g.asked, asked)
                 self._changed.notify_all()
 

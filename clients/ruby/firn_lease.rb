@@ -108,6 +108,7 @@ module Firn
       until @closed
         g, asked, server = @grant, nanoseconds, @servers.first
         @grant = g = nil if g && g.clock(asked) >= g.end
+        counts = true
         begin
           answer = ask(server, g)
           @lock.synchronize do
@@ -120,9 +121,10 @@ module Firn
           server.failed += 1
           @servers, @why = @servers.rotate, "#{server}: #{e.message.lines.first&.chomp}"
           pause = ((failed += 1) % @servers.size).zero? ? 1.0 : 0
+          counts = !g&.late?(asked)
         end
         @lock.synchronize do
-          g.asked = asked if g && asked > g.asked
+          g.asked = asked if g && counts && asked > g.asked
           @changed.broadcast
         end
         sleep(pause) if pause.positive?
@@ -207,7 +209,7 @@ module Firn
         @at, @unit = now, number(a, 'unit_ns', 1)
         @bits, @time, @sequence = %w[sequence_bits time_shift sequence_shift].map { |name| small(a, name) }
         @mask, @base, @look, @renewed = (1 << @bits) - 1, number(a, 'base'), small(a, 'look_ms', 1, 1 << 31) / 1000.0, false
-        @asked = now # when the last request that has ended began
+        @asked = now # when the last request that counts began: see docs/leases.md
         # Two requests without an answer and the pause between them take 5 seconds, and threads are late.
         @patience = ([@look, 3].max + 2.5) * 1e9
       end

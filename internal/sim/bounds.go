@@ -12,6 +12,10 @@ import (
 // slack is how much longer than its limit a call may take: for a network, a scheduler, a slow clock.
 const slack = 2 * time.Second
 
+// lookPatience is how long a call may wait for looks that are overdue: for one that began before a pause, and one after
+// it, which writes the slot again.
+const lookPatience = 20 * time.Second
+
 // switchPatience is how long a call may wait for another worker under the policy switch: for holders
 // that the store may have forgotten, twice, and for the store.
 func (p *plan) switchPatience() time.Duration { return 2*p.grace() + 20*time.Second }
@@ -23,7 +27,7 @@ func (l *life) bounds(c *lease.Config, p *plan) {
 	unit := p.layout.Unit()
 	l.lead, l.lag = 2*g.Lead()+3*unit, false // a steady clock may begin ahead by that much
 	// The generator waits out a small step back, and a grant may begin ahead by the tolerance.
-	l.patience = p.tolerance + 2*unit + 2*g.Lead() + slack
+	l.patience = p.tolerance + 2*unit + 2*g.Lead() + slack + lookPatience
 	for _, policy := range g.Rollback {
 		var limit string
 		var number int64

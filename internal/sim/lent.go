@@ -28,7 +28,23 @@ func (p *plan) lends(o *Options) {
 		p.layout = layoutOf(pick(r, smallLayouts...)) // programs want the same workers
 	}
 	p.look = min(p.look, time.Second) // servers have the default, so that a request lasts as long as newcomers wait
+	if p.regime == Reasserted {       // the programs of a server that is paused count as cut off
+		for _, k := range []kind{pause, atClock, suspend} {
+			p.never[k] = true
+		}
+	}
 }
+
+// longestWindow is how far ahead a fence may lie.
+func (p *plan) longestWindow() time.Duration {
+	if p.process == "lent" {
+		return max(2*p.window, firstGrant+p.tolerance)
+	}
+	return p.window
+}
+
+// firstGrant is what a program is granted before its first renewal.
+const firstGrant = 10 * time.Second
 
 // A lender is a server.
 type lender struct {
@@ -70,7 +86,7 @@ func (s *lender) serve(handle string, known firn.Tick, limit time.Duration) (ans
 	defer cancel()
 	if handle == "" {
 		cfg, loans := s.cfg, s.loans // those of the next life may be there before the answer
-		loan, g, err := lease.Lend(ctx, cfg, 10*time.Second)
+		loan, g, err := lease.Lend(ctx, cfg, firstGrant)
 		if err != nil {
 			return answer{}, err
 		}
@@ -113,6 +129,7 @@ type borrowed struct {
 	answer             // of the request for it; fence is the latest
 	p            int64 // the last position used
 	shown, since int64 // a clock, and when it showed that
+	asked        int64 // when the last request that counts was sent
 	renewed      bool
 }
 
@@ -146,7 +163,7 @@ func (b *borrower) run(l *life) {
 // next makes an id, if it may.
 func (b *borrower) next() {
 	g := b.b
-	if g == nil {
+	if g == nil || b.late(b.m.monotonic()) {
 		return
 	}
 	clock, size := b.clock(), b.size()
@@ -162,6 +179,11 @@ func (b *borrower) next() {
 	b.m.w.oracle.id(g.l, id)
 }
 
+// late reports whether the background has not run in time.
+func (b *borrower) late(now int64) bool {
+	return now-b.b.asked > int64(max(b.look(), 3*time.Second)+2500*time.Millisecond)
+}
+
 // keep takes leases and renews them until it is time to leave. Nothing is sent then.
 func (b *borrower) keep(l *life) {
 	r := b.m.w.choices
@@ -171,7 +193,7 @@ func (b *borrower) keep(l *life) {
 		if r.IntN(8) == 0 {
 			b.at = r.IntN(servers) // as through a balancer
 		}
-		if b.m.w.plan.regime == Durable && r.IntN(40) == 0 {
+		if !b.m.w.quiet && r.IntN(40) == 0 {
 			pause += time.Duration(r.Int64N(int64(time.Minute))) // the background had no turn
 		}
 		if left := int64(pause) - (b.m.w.now - began); left > 0 {
@@ -196,8 +218,12 @@ func (b *borrower) turn(l *life) time.Duration {
 		b.take(l, a)
 		return b.look()
 	}
+	asked := b.m.monotonic()
+	late := b.late(asked)
 	a, err := b.ask(g.handle, g.fence, 2*time.Second)
-	l.last = err
+	if l.last = err; err == nil || !late {
+		g.asked = asked
+	}
 	switch {
 	case errors.Is(err, lease.ErrLost):
 		w.trace.say(b.m, "stops: %v", err)
@@ -251,7 +277,7 @@ func (b *borrower) take(l *life, a answer) {
 	own.serial, own.datacenter, own.grants = w.lives, a.datacenter, map[int64][]interval{}
 	own.lead, own.lag = -1, true // its clock is that of servers
 	w.oracle.granted(&own, firn.Grant{Worker: a.worker, After: a.after, Through: a.fence})
-	b.b = &borrowed{l: &own, answer: a, p: int64(a.after+1)*b.size() - 1, shown: int64(a.clock) * b.size(), since: b.m.monotonic()}
+	b.b = &borrowed{l: &own, answer: a, p: int64(a.after+1)*b.size() - 1, shown: int64(a.clock) * b.size(), since: b.m.monotonic(), asked: b.m.monotonic()}
 	b.failed = 0
 }
 

@@ -73,8 +73,11 @@ var regimes = map[Regime]regime{
 	// store within the grace. Promised: no duplicate.
 	Reasserted: {
 		process: "firn",
-		faults:  []kind{leave, hourStep, backStep, forwardStep, hang, failover, fork, rebirth, wipe, restore, takeBack},
-		pairs:   [][2]kind{{wipe, hang}, {wipe, wipe}, {hourStep, wipe}, {hourStep, wipe}, {restore, hang}, {hourStep, restore}, {takeBack, restore}, {forwardStep, restore}, {forwardStep, backStep}},
+		faults:  []kind{leave, hourStep, backStep, forwardStep, pause, atClock, suspend, hang, failover, fork, rebirth, wipe, restore, takeBack},
+		pairs: [][2]kind{
+			{wipe, hang}, {wipe, wipe}, {hourStep, wipe}, {hourStep, wipe}, {restore, hang}, {hourStep, restore}, {takeBack, restore}, {forwardStep, restore}, {forwardStep, backStep},
+			{wipe, pause}, {restore, pause}, {pause, wipe},
+		},
 		draw: func(p *plan, r *rand.Rand) {
 			p.skew = 500 * time.Millisecond
 			p.drift = 20
@@ -90,6 +93,14 @@ var regimes = map[Regime]regime{
 			}
 			if p.clock {
 				p.skew = pick(r, p.skew, p.tolerance*9/10)
+			}
+			// What a holder may use after its last look ends by its own clock, in whole ticks.
+			apart := p.skew > time.Second || p.layout.Unit() > time.Second || !p.never[hourStep] && r.IntN(2) == 0
+			for _, k := range []kind{pause, atClock, suspend} {
+				p.never[k] = p.never[k] || apart
+			}
+			for _, k := range []kind{hourStep, backStep, forwardStep} {
+				p.never[k] = p.never[k] || !apart
 			}
 			p.ahead = pick(r, 0, 0, 0, int64(p.tolerance/p.layout.Unit()))
 			p.late = r.IntN(4)

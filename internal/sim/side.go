@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -197,6 +196,3 @@ func (s *side) confirm(done func(error)) {
 	}
 	w.after(int64(confirmPatience), func() { answer(errUnconfirmed) })
 }
-
-// heldBy reports whether the record of a slot says that it is held.
-func heldBy(value []byte) bool { return !bytes.Contains(value, []byte(`"free":true`)) }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -212,7 +213,7 @@ func (s *register) restore(ago int64, newLife bool) {
 	w := s.w
 	if w.plan.regime == Reasserted {
 		if newLife = newLife && !w.plan.lifeless; !newLife {
-			ago += int64(w.plan.window) + 5*int64(w.plan.layout.Unit()) + 2*int64(w.plan.skew+w.plan.tolerance) + int64(2*time.Second)
+			ago += int64(w.plan.longestWindow()) + 5*int64(w.plan.layout.Unit()) + 2*int64(w.plan.skew+w.plan.tolerance) + int64(2*time.Second)
 		}
 	}
 	entries, i := s.main.before(ago)
@@ -236,10 +237,21 @@ func (s *register) restore(ago int64, newLife bool) {
 	s.main.goBack(i)
 }
 
-// heldOnce reports whether a copy has a slot that was not given back.
+// heldOnce reports whether a copy has a slot that was held when it was made: it was not given back, and newcomers have
+// not waited for its holder.
 func heldOnce(entries []store.Entry) bool {
+	var record struct {
+		Settled int64 `json:",string"`
+	}
+	if at, ok := find(entries, "firn/"+pool+"/pool"); ok {
+		_ = json.Unmarshal(entries[at].Value, &record) // none: 0
+	}
 	for _, e := range list(entries, "firn/"+pool+"/slot/") {
-		if heldBy(e.Value) {
+		var slot struct {
+			Fence int64 `json:",string"`
+			Free  bool
+		}
+		if err := json.Unmarshal(e.Value, &slot); err == nil && !slot.Free && slot.Fence > record.Settled {
 			return true
 		}
 	}

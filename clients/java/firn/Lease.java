@@ -134,6 +134,7 @@ public final class Lease implements AutoCloseable {
             long asked = System.nanoTime(), pause = TimeUnit.SECONDS.toNanos(1);
             if (grant != null && grant.clock(asked) >= grant.end) grant = null;
             Grant g = grant;
+            boolean counts = true;
             try {
                 Map<String, String> answer = ask(server, g);
                 lock.lock();
@@ -154,10 +155,11 @@ public final class Lease implements AutoCloseable {
                 why = server + ": " + (e instanceof LeaseException ? e.getMessage() : e);
                 at = (at + 1) % servers.size();
                 if (++failed % servers.size() != 0) pause = 0;
+                counts = g == null || !g.late(asked);
             }
             lock.lock();
             try {
-                if (g != null && asked - g.asked > 0) g.asked = asked;
+                if (g != null && counts && asked - g.asked > 0) g.asked = asked;
                 changed.signalAll();
             } finally {
                 lock.unlock();
@@ -239,7 +241,7 @@ public final class Lease implements AutoCloseable {
         private final long unit, base;
         // Two requests without an answer and the pause between them take 5 seconds, and threads are late.
         private final long patience;
-        volatile long asked; // when the last request that has ended began
+        volatile long asked; // when the last request that counts began: see docs/leases.md
         private long p, shown, held, at;
         volatile long end;
         boolean renewed;

@@ -20,7 +20,7 @@ var mutants = []mutant{
 	{
 		name: "the fence moves before the write is confirmed", regime: sim.Durable,
 		edits: []edit{
-			{"lease/keep.go", "\t\tvar further firn.Grant\n", "\t\tfurther := held\n\t\tfurther.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n\t\tl.renewed(further)\n"},
+			{"lease/keep.go", "\t\tfurther, err := l.source.Renew", "\t\tearly := held\n\t\tearly.Through = ask.fence(held.After, l.cfg.Generator.Layout)\n\t\tl.renewed(early)\n\t\tfurther, err := l.source.Renew"},
 		},
 	},
 	{
@@ -199,7 +199,7 @@ var mutants = []mutant{
 	{
 		name: "who is refused for its clock does not look at its slot", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/holding.go", "\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker", "\tif err == nil && clockErr != nil {\n\t\treturn held, clockErr\n\t}\n\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker"},
+			{"lease/holding.go", "\tif err != nil {\n\t\tendLook(ctx, false)\n", "\tif err == nil && clockErr != nil {\n\t\tendLook(ctx, false)\n\t\treturn held, clockErr\n\t}\n\tif err != nil {\n\t\tendLook(ctx, false)\n"},
 		},
 	},
 	{
@@ -424,5 +424,17 @@ var mutants = []mutant{
 	{
 		name: "a restart does not count the ticks of the policy ahead", regime: sim.Alone,
 		edits: []edit{{"config.go", "max(lead, unit*min(", "max(lead, 0*min("}},
+	},
+	{
+		name: "a holder goes on while its look is overdue", regime: sim.Reasserted,
+		edits: []edit{{"lease/lease.go", "l.overdue = firn.Tick(", "l.overdue = 0 * firn.Tick("}},
+	},
+	{
+		name: "a look that fails counts after a pause", regime: sim.Reasserted,
+		edits: []edit{{"lease/overdue.go", "|| late && !good {", "|| late && !good && false {"}},
+	},
+	{
+		name: "a worker that was lost meanwhile counts after a pause", regime: sim.Reasserted,
+		edits: []edit{{"lease/holding.go", "endLook(ctx, err == nil)", "endLook(ctx, true)"}},
 	},
 }

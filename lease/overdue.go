@@ -1,0 +1,125 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/turns"
+)
+
+// How a lease stops while its look is overdue. A holder that was paused, or gets no processor, cannot notice that the
+// store has forgotten it, and newcomers wait no longer than a holder needs that looks in time. So the generator never
+// has more ticks than those until the next look is overdue: each look that ends allows some more, up to the fence. One
+// that finds its slot forgotten allows them once the slot is written again. One that fails, or finds that the worker is
+// lost, allows them unless it was overdue: holders go on while the store is away, but after a pause a connection may be
+// dead, or the record of who was granted the ticks meanwhile gone.
+
+// overdue is how long after the beginning of a look the next one has ended: it begins a look later, or when
+// a hanging one is answered, and takes a call. A quarter of a call is for processors that are busy. This is less
+// than the grace of newcomers.
+func (s *Slots) overdue() time.Duration {
+	if s.rules.trusting {
+		return 0 // newcomers do not wait
+	}
+	call := patience(s.cfg.Look)
+	return max(s.cfg.Look, call) + call + call/4
+}
+
+// lookEnded is the context key of a function to call when a look has ended: see above.
+type lookEnded struct{}
+
+func endLook(ctx context.Context, good bool) {
+	if ended, ok := ctx.Value(lookEnded{}).(func(good bool)); ok {
+		ended(good)
+	}
+}
+
+// allowed returns the part of a new grant that the generator gets at first. The claim asked for a window beyond the
+// tick at which it was made: the process may have been paused since.
+func (l *Lease) allowed(grant firn.Grant) firn.Grant {
+	grant.Through = l.until(grant, max(grant.Through-l.window, grant.After+1))
+	return grant
+}
+
+// until returns how far the generator may go after a look that began at a tick.
+func (l *Lease) until(grant firn.Grant, began firn.Tick) firn.Tick {
+	if l.overdue > 0 && grant.Through-began > l.overdue {
+		return began + l.overdue
+	}
+	return grant.Through
+}
+
+// look calls a function that looks at the slot of a worker; the generator may go on once it says so.
+func (l *Lease) look(ctx context.Context, worker int64, at func(ctx context.Context) error) error {
+	began := l.ask().From
+	late := began > l.gen.State().Fence
+	allow := func(good bool) {
+		l.mu.Lock()
+		grant := l.grant
+		l.mu.Unlock()
+		if grant.Worker != worker || late && !good {
+			return
+		}
+		if err := l.gen.Extend(worker, l.until(grant, began)); err != nil {
+			// The generator is between two workers, halted or closed: the next turn looks at the worker that it has then.
+			l.cfg.Log.Debug("looked at a worker not in use", "worker", worker, "error", err)
+		}
+		l.wake(0)
+	}
+	err := at(context.WithValue(ctx, lookEnded{}, allow))
+	if err == nil {
+		allow(true) // with a fence that this look may have moved
+	}
+	return err
+}
+
+// wake lets the callers that wait for a look see whether they may go on, after more turns.
+func (l *Lease) wake(more int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turns += more
+	close(l.looked)
+	l.looked = make(chan struct{})
+}
+
+// atFence is [firn.Config.AtFence]: it waits while a look is overdue, for three at most. The first to end may have begun
+// before the process was paused, and the second may find a dead connection.
+func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
+	for last := 0; ; {
+		l.mu.Lock()
+		looked, turn, through, gone := l.looked, l.turns, l.grant.Through, l.lost || l.closing
+		l.mu.Unlock()
+		last = cmp.Or(last, turn+3)
+		switch fence := l.gen.State().Fence; {
+		case fence > at.Tick:
+			return nil
+		case at.Revoked || gone || fence >= through || turn >= last:
+			return at
+		}
+		l.mu.Lock()
+		l.waiting = true
+		l.hurry()
+		l.mu.Unlock()
+		if err := turns.Wait(ctx, l.cfg.Generator.Time, looked); err != nil {
+			return turns.Ended(ctx, "lease: wait for a look at the slot", err)
+		}
+	}
+}
+
+// Check is [firn.Generator.Check]. It returns nil while calls wait for a look that is overdue.
+func (l *Lease) Check() error {
+	err := l.gen.Check()
+	var at *firn.FenceError
+	if !errors.As(err, &at) || at.Revoked {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state.Last == nil && at.Tick < l.grant.Through {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,248 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store/storetest"
+)
+
+// watched starts a process as try does, whose ids end while its look is overdue.
+func (w *world) watched(change ...func(*Config)) *Lease {
+	w.t.Helper()
+	cfg := w.config(change...)
+	l := must(start(context.Background(), must(NewSlots(cfg)), cfg))
+	l.cancel = func() {}
+	close(l.done)
+	return l
+}
+
+// A taking is a call for ids.
+type taking struct {
+	err  error
+	over bool
+}
+
+// taking starts a call for ids of a process.
+func (w *world) taking(l *Lease) *taking {
+	w.t.Helper()
+	var got taking
+	go func() {
+		got.err = w.take(l, 1)
+		got.over = true
+	}()
+	synctest.Wait()
+	return &got
+}
+
+// A process that was paused makes no id before a look has ended: the store may have forgotten it, and newcomers do not
+// wait for who does not look.
+func TestAPausedHolderMakesNoIDBeforeItHasLooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
+		holder := w.watched(two)
+		w.mustTake(holder, 10)
+		lost := holder.State().Worker
+		w.time.Pass(5 * time.Second)
+		w.mustTake(holder, 10) // its look is not overdue yet
+		w.mem.Restore(nil)
+		newcomer := w.start(two, func(c *Config) { c.Pinned = &lost })
+		w.mustTake(newcomer, 10)
+		w.time.Pass(time.Second)
+		call := w.taking(holder)
+		if call.over {
+			t.Fatalf("the store has forgotten it, and it did not look: %v", call.err)
+		}
+		if err := holder.Check(); err != nil {
+			t.Errorf("calls wait: %v", err)
+		}
+		holder.turn(context.Background())
+		synctest.Wait()
+		if s := holder.State(); !call.over || !errors.Is(call.err, firn.ErrFence) || s.Worker == lost || s.Losses != 1 || s.Overlaps != 1 {
+			t.Errorf("%+v; %+v", call, s)
+		}
+		w.mustTake(holder, 10)
+		w.mustTake(newcomer, 10)
+	})
+}
+
+// The store may stay away for half a window and longer: a look that fails is one too.
+func TestAHolderWhoseLooksFailGoesOn(t *testing.T) {
+	for name, fail := range map[string]func(w *world){
+		"the store is away":     func(w *world) { w.store.SetDown(true) },
+		"no write is confirmed": func(w *world) { w.unconfirmed() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				holder := w.watched(w.shared)
+				fail(w)
+				fence := holder.State().Fence
+				for range 55 / 5 {
+					w.mustTake(holder, 10)
+					w.time.Pass(5 * time.Second)
+					holder.turn(context.Background())
+				}
+				if s := holder.State(); s.Fence != fence {
+					t.Errorf("its fence was moved from %d to %d", fence, s.Fence)
+				}
+				w.time.Pass(10 * time.Second)
+				if err := w.take(holder, 1); !errors.Is(err, firn.ErrFence) || !errors.Is(holder.Check(), firn.ErrFence) {
+					t.Errorf("after its fence: %v, %v", err, holder.Check())
+				}
+			})
+		})
+	}
+}
+
+// After a pause a connection may be dead, and the store another: only a look that succeeds counts.
+func TestAFailedLookDoesNotCountAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		holder := w.watched(w.shared)
+		w.time.Pass(6 * time.Second)
+		call := w.taking(holder)
+		w.store.SetDown(true)
+		for range 2 {
+			holder.turn(context.Background())
+			synctest.Wait()
+			if call.over {
+				t.Fatalf("it took an id: %v", call.err)
+			}
+		}
+		w.store.SetDown(false)
+		holder.turn(context.Background())
+		synctest.Wait()
+		if !call.over || call.err != nil {
+			t.Errorf("%+v", call)
+		}
+	})
+}
+
+// A look may find its slot as it should be, and then wait long for the write that moves the fence.
+func TestALookCountsBeforeItsWriteIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		holder := w.watched(w.shared)
+		w.time.Pass(5 * time.Second)
+		holder.turn(context.Background())
+		w.time.Pass(28 * time.Second) // more than half the window
+		call := w.taking(holder)
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap {
+				synctest.Wait()
+				if !call.over {
+					t.Error("it waits for the write")
+				}
+			}
+			return storetest.Pass
+		}
+		if call.over {
+			t.Error("its look is overdue")
+		}
+		holder.turn(context.Background())
+		if s := holder.State(); call.err != nil || s.Renewals != 1 {
+			t.Errorf("%v; %+v", call.err, s)
+		}
+	})
+}
+
+// A slot that the store has forgotten must be there again first: a newcomer may be about to claim it.
+func TestAForgottenHolderGoesOnOnceItsSlotIsWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		holder := w.watched(w.shared)
+		w.mustTake(holder, 10)
+		w.mem.Restore(nil)
+		refusing := true
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && refusing {
+				return storetest.Refuse
+			}
+			return storetest.Pass
+		}
+		w.time.Pass(6 * time.Second)
+		call := w.taking(holder)
+		for turn := range 3 {
+			if call.over {
+				t.Fatalf("turn %d: %v", turn, call.err)
+			}
+			holder.turn(context.Background())
+			synctest.Wait()
+		}
+		if !call.over || !errors.Is(call.err, firn.ErrFence) || !errors.Is(holder.Check(), firn.ErrFence) {
+			t.Errorf("nothing can be written: %+v, %v", call, holder.Check())
+		}
+		refusing = false
+		call = w.taking(holder)
+		holder.turn(context.Background())
+		synctest.Wait()
+		if s := holder.State(); !call.over || call.err != nil || s.Losses != 0 || s.Last != nil {
+			t.Errorf("it is written again: %+v; %+v", call, s)
+		}
+	})
+}
+
+// The first look counts from the claim, however long the process was paused since.
+func TestAPauseAfterTheClaimCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/slot/") {
+				w.time.Pass(6 * time.Second) // before the answer is there
+			}
+			return storetest.Pass
+		}
+		holder := w.watched(w.shared)
+		call := w.taking(holder)
+		if call.over {
+			t.Error("it took an id")
+		}
+		holder.turn(context.Background())
+		synctest.Wait()
+		if !call.over || call.err != nil {
+			t.Errorf("%+v", call)
+		}
+	})
+}
+
+func TestAWaitForALookEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		holder := w.watched(w.shared)
+		w.time.Pass(6 * time.Second)
+		why := errors.New("no patience")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(why) })
+		if _, err := holder.Next(ctx); !errors.Is(err, why) || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "wait for a look") {
+			t.Error(err)
+		}
+		if err := holder.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if _, err := holder.Next(t.Context()); !errors.Is(err, firn.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// Where newcomers do not wait, or ids follow no clock, a look is for nothing but the fence.
+func TestWhoNeedsNoLookIsNotHeldUp(t *testing.T) {
+	for name, change := range map[string]func(w *world, c *Config){
+		"an embedded store": func(*world, *Config) {},
+		"a virtual clock":   func(w *world, c *Config) { w.shared(c); c.Generator.Clock = firn.ClockVirtual },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			holder := w.watched(func(c *Config) { change(w, c) })
+			w.time.Pass(50 * time.Second)
+			w.mustTake(holder, 10)
+		})
+	}
+}
