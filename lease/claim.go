@@ -160,7 +160,8 @@ func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	if err == nil {
 		s.starts[slot.Worker] = h.after
 	}
-	h.since = s.cfg.Generator.Time.Wall().UTC()
+	h.looked = s.read()
+	h.since = h.looked.wall.UTC()
 	return h, err
 }
 

@@ -37,6 +37,7 @@ type holding struct {
 	fence   firn.Tick
 	since   time.Time
 	over    store.Revision // the revision that the claim replaced; 0: the slot had no record
+	looked  reading        // when the latest look that counts began
 	overlap error          // the loss, if another may have been granted the same ticks; kept until the last tick used is written
 }
 
@@ -51,8 +52,9 @@ type move struct {
 }
 
 // stand decides about a held slot. Found is the store's record, nil if there is no record; wish is
-// the wanted fence, which counts only if it is further than the one held.
-func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error) {
+// the wanted fence, which counts only if it is further than the one held. Late: newcomers may have waited long
+// enough since the look before; then another may have been granted the worker, and be forgotten too.
+func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick, late bool) (move, error) {
 	if r.ended(h.fence, now) {
 		return move{}, lost("its fence will pass within the margin of clocks, or has, and the pool is strict")
 	}
@@ -61,6 +63,8 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick) (move, error)
 	switch {
 	case m.forgot && unwritten && h.fence < now:
 		return move{}, overlap("its slot has vanished, or is an older copy, after its fence")
+	case m.forgot && unwritten && late:
+		return move{}, errOverdue
 	case m.forgot && unwritten:
 		m.write = true // until the store has the fence again, the slot looks idle too early
 	case found.Owner == r.token && found.After > h.after:
@@ -129,6 +133,9 @@ func (r *rules) forgot(h holding, found *Slot) bool {
 		return found.After < h.fence && found.After != noFence
 	}
 }
+
+// errOverdue: a holder that newcomers have not waited for finds that the store has forgotten it.
+var errOverdue = overlap("its slot has vanished, or is an older copy, and newcomers may not have waited for this look")
 
 func overlap(why string) error { return fmt.Errorf("%w: %w", ErrOverlap, lost(why)) }
 

@@ -93,9 +93,13 @@ func TestAHolderKeepsWhatWasConfirmed(t *testing.T) {
 		"given back by another, below the fence":    {given(slot("other", 199, 250)), 150, 200, "overlap"},
 	} {
 		h := holding{worker: 3, after: 100, fence: 200, over: 7}
-		m, err := easy().stand(h, c.found, c.now, c.wish)
+		m, err := easy().stand(h, c.found, c.now, c.wish, false)
 		if got := verdict(m, err); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		// Who was forgotten, and looks too late, ends: another may have been forgotten since.
+		if late := verdict(easy().stand(h, c.found, c.now, c.wish, true)); late != strings.Replace(c.want, "(100,200], alarm", "overlap", 1) {
+			t.Errorf("%s, too late: %s, or %s", name, late, c.want)
 		}
 		if err == nil && !m.write && m.fence != h.fence {
 			t.Errorf("%s: it goes on up to %d, which was read and not confirmed", name, m.fence)
@@ -114,7 +118,7 @@ func TestALossNamesItsCause(t *testing.T) {
 		"taken back, or given back by another":                                       {Owner: "other", Free: true, After: 200, Fence: 200, revision: 8},
 	} {
 		for _, now := range []firn.Tick{150, 250} {
-			if _, err := easy().stand(h, found, now, 200); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := easy().stand(h, found, now, 200, false); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: want %s", err, want)
 			}
 		}
@@ -315,7 +319,7 @@ func TestTheBoundsOfAStrictPool(t *testing.T) {
 			t.Errorf("a wait of %v: a claim of (%d,%d], %v", wait, h.after, h.fence, err)
 		}
 	}
-	if h := (holding{after: 100, fence: 1041}); verdict(r.stand(h, &Slot{Owner: "me", After: 100, Fence: 1041}, 1000, 1958)) != "lost" {
+	if h := (holding{after: 100, fence: 1041}); verdict(r.stand(h, &Slot{Owner: "me", After: 100, Fence: 1041}, 1000, 1958, false)) != "lost" {
 		t.Error("a holder goes on within the margin of its fence")
 	}
 }

@@ -35,6 +35,12 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if err != nil {
 		return held, err
 	}
+	began, counts := s.read(), !s.late(h.looked) // see overdue.go
+	defer func() {
+		if counts {
+			s.change(h, func(h *holding) { h.looked = began })
+		}
+	}()
 	reg := s.slot(held.Worker)
 	reg.Patience = patience(s.cfg.Look)
 	var clockErr error
@@ -60,14 +66,18 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		}
 	}
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
-		m, err := s.rules.stand(h, found, s.latest(here), wish)
+		m, err := s.rules.stand(h, found, s.latest(here), wish, s.late(h.looked))
 		if !m.forgot && !errors.Is(err, ErrOverlap) && !errors.Is(err, errPast) {
 			endLook(ctx, err == nil) // before a write, which may take long
 		}
 		return m, err
 	})
-	if err == nil {
-		err = s.rules.late(h, m, s.latest(here)) // the write may have been slow
+	switch { // the write may have been slow
+	case err != nil:
+	case m.forgot && s.late(h.looked):
+		err = errOverdue
+	default:
+		err = s.rules.late(h, m, s.latest(here))
 	}
 	if errors.Is(err, errPast) {
 		s.forget(h)
@@ -79,6 +89,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		}
 		return held, err
 	}
+	counts = true
 	s.change(h, func(h *holding) { h.fence = max(h.fence, m.fence) })
 	if clockErr == nil {
 		held.Through = m.fence

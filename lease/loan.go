@@ -188,6 +188,7 @@ func (l *Loan) keep(ctx context.Context, known firn.Tick, ask *Ask) (firn.Tick, 
 func (l *Loan) takeOver(ctx context.Context, known firn.Tick, ask *Ask) (firn.Tick, error) {
 	s := l.slots
 	ctx = store.Urgent(ctx)
+	began := s.read()
 	var pool Pool
 	// Newcomers rely on this look: a clock that is wrong or does not answer prevents the move, not the look.
 	patient, cancel := turns.WithTimeout(ctx, s.cfg.Generator.Time, patience(s.cfg.Look))
@@ -219,6 +220,7 @@ func (l *Loan) takeOver(ctx context.Context, known firn.Tick, ask *Ask) (firn.Ti
 	case m.after < s.latest(here): // the write was slow
 		return 0, errPast
 	}
+	m.looked = began
 	s.hold(m.holding)
 	return m.fence, nil
 }

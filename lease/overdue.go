@@ -14,18 +14,26 @@ import (
 // store has forgotten it, and newcomers wait no longer than a holder needs that looks in time. So the generator never
 // has more ticks than those until the next look is overdue: each look that ends allows some more, up to the fence. One
 // that finds its slot forgotten allows them once the slot is written again. One that fails, or finds that the worker is
-// lost, allows them unless it was overdue: holders go on while the store is away, but after a pause a connection may be
-// dead, or the record of who was granted the ticks meanwhile gone.
+// lost, allows them too, since holders go on while the store is away. But a look that was overdue counts only if it finds
+// its slot as it should be: after a pause a connection may be dead, and who was granted the ticks meanwhile forgotten.
 
 // overdue is how long after the beginning of a look the next one has ended: it begins a look later, or when
 // a hanging one is answered, and takes a call. A quarter of a call is for processors that are busy. This is less
 // than the grace of newcomers.
 func (s *Slots) overdue() time.Duration {
-	if s.rules.trusting {
-		return 0 // newcomers do not wait
+	if s.rules.trusting || s.rules.strict > 0 {
+		return 0 // newcomers do not wait, or for all fences
 	}
 	call := patience(s.cfg.Look)
 	return max(s.cfg.Look, call) + call + call/4
+}
+
+// late reports whether newcomers may have waited for long enough since a look, by either clock: one of them stands still
+// while the machine sleeps, the other may be set.
+func (s *Slots) late(look reading) bool {
+	now := s.read()
+	since := max(now.mono-look.mono, now.wall.Round(0).Sub(look.wall.Round(0)))
+	return s.overdue() > 0 && since > s.rules.grace
 }
 
 // lookEnded is the context key of a function to call when a look has ended: see above.
@@ -55,12 +63,12 @@ func (l *Lease) until(grant firn.Grant, began firn.Tick) firn.Tick {
 // look calls a function that looks at the slot of a worker; the generator may go on once it says so.
 func (l *Lease) look(ctx context.Context, worker int64, at func(ctx context.Context) error) error {
 	began := l.ask().From
-	late := began > l.gen.State().Fence
+	overdue := l.overdue > 0 && began > l.gen.State().Fence
 	allow := func(good bool) {
 		l.mu.Lock()
 		grant := l.grant
 		l.mu.Unlock()
-		if grant.Worker != worker || late && !good {
+		if grant.Worker != worker || overdue && !good {
 			return
 		}
 		if err := l.gen.Extend(worker, l.until(grant, began)); err != nil {

@@ -189,6 +189,44 @@ func TestAForgottenHolderGoesOnOnceItsSlotIsWrittenAgain(t *testing.T) {
 	})
 }
 
+// Newcomers may have waited meanwhile: one may have been granted the worker, and be forgotten too.
+func TestAHolderThatLooksAfterNewcomersHaveWaitedDoesNotComeBack(t *testing.T) {
+	for name, pass := range map[string]func(*machine){
+		"the process was stopped":   func(c *machine) { c.Pass(13 * time.Second) },
+		"the machine was suspended": func(c *machine) { c.Step(13 * time.Second) },
+		"and its clock set back":    func(c *machine) { c.Pass(13 * time.Second); c.Step(-13 * time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
+			holder := w.watched(two)
+			w.mustTake(holder, 10)
+			lost := holder.State().Worker
+			pass(w.time)
+			w.mem.Restore(nil)
+			holder.turn(context.Background())
+			if s := holder.State(); s.Overlaps != 1 || s.Worker == lost || !strings.Contains(s.Last.Error(), "newcomers may not have waited") {
+				t.Errorf("%+v", s)
+			}
+			w.mustTake(holder, 10)
+		})
+	}
+}
+
+// A store that answers slowly is written in time, though no ids are made meanwhile.
+func TestASlowLookWritesAForgottenSlotAgain(t *testing.T) {
+	w := newWorld(t)
+	holder := w.watched(w.shared)
+	w.time.Pass(3 * time.Second)
+	w.mem.Restore(nil)
+	w.store.Script = func(storetest.Call) storetest.Outcome { w.time.Pass(1200 * time.Millisecond); return storetest.Pass }
+	holder.turn(context.Background())
+	if s := holder.State(); s.Losses != 0 || s.Last != nil {
+		t.Errorf("%+v", s)
+	}
+	w.mustTake(holder, 10)
+}
+
 // The first look counts from the claim, however long the process was paused since.
 func TestAPauseAfterTheClaimCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

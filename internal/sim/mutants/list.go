@@ -431,7 +431,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a look that fails counts after a pause", regime: sim.Reasserted,
-		edits: []edit{{"lease/overdue.go", "|| late && !good {", "|| late && !good && false {"}},
+		edits: []edit{{"lease/overdue.go", "|| overdue && !good {", "|| overdue && !good && false {"}},
 	},
 	{
 		name: "a worker that was lost meanwhile counts after a pause", regime: sim.Reasserted,
