@@ -44,7 +44,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	grant, err := l.search(ctx, cancel, lost, ask)
 	switch {
 	case err == nil:
-		if err := l.gen.Replace(l.allowed(grant)); err != nil {
+		if err := l.gen.Replace(l.allowed(grant, l.window)); err != nil {
 			l.failed("go on with another worker", grant.Worker, err)
 			return
 		}
@@ -101,18 +101,20 @@ func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask 
 		defer close(done)
 		grant, err = l.other(ctx, ask)
 	})
-	for ctx.Err() == nil {
-		pause, stop := turns.WithTimeout(ctx, clock, l.cfg.Look)
+	for next := l.cfg.Look; ctx.Err() == nil; {
+		pause, stop := turns.WithTimeout(ctx, clock, next)
 		waitErr := turns.Wait(pause, clock, done)
 		stop()
 		if waitErr == nil {
 			return grant, err
 		}
+		began := clock.Monotonic()
 		lookErr := l.look(ctx, lost.Worker, func(ctx context.Context) error { return l.source.Look(ctx, lost) })
 		l.halt(ctx, lost, lookErr)
 		if lookErr == nil {
 			cancel()
 		}
+		next = max(l.cfg.Look-(clock.Monotonic()-began), l.cfg.Look/4)
 	}
 	waitErr := turns.Wait(context.WithoutCancel(ctx), clock, done) // Acquire ends with ctx
 	return grant, errors.Join(err, waitErr)
@@ -170,7 +172,7 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	}
 	l.note(func(s *State) { s.Switches++ })
 	l.cfg.Log.Warn("the clock went back, switching worker", "worker", grant.Worker, "fence", l.fenceTime(grant))
-	return l.allowed(grant), nil
+	return l.allowed(grant, l.window), nil
 }
 
 // retired is [firn.Config.Retired]: the generator has left a worker for one in spare.

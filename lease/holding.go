@@ -35,6 +35,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if err != nil {
 		return held, err
 	}
+	state := stateOf(ctx)
 	began, counts := s.read(), !s.late(h.looked) // see overdue.go
 	defer func() {
 		if counts {
@@ -53,7 +54,6 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		cancel()
 	}
 	if err != nil {
-		endLook(ctx, false)
 		return held, errors.Join(fmt.Errorf("lease: look at worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err), clockErr)
 	}
 	here := *s.checked.Load()
@@ -67,8 +67,8 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	}
 	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
 		m, err := s.rules.stand(h, found, s.latest(here), wish, s.late(h.looked))
-		if !m.forgot && !errors.Is(err, ErrOverlap) && !errors.Is(err, errPast) {
-			endLook(ctx, err == nil) // before a write, which may take long
+		if state.forgot = m.forgot; err == nil && !m.forgot {
+			state.good() // before a write, which may take long
 		}
 		return m, err
 	})
@@ -90,6 +90,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		return held, err
 	}
 	counts = true
+	state.good()
 	s.change(h, func(h *holding) { h.fence = max(h.fence, m.fence) })
 	if clockErr == nil {
 		held.Through = m.fence

@@ -234,10 +234,11 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 			return nil, err
 		}
 	}
-	if l.grant, err = l.acquire(ctx, ask); err != nil {
+	var window firn.Tick
+	if l.grant, window, err = l.acquire(ctx, ask); err != nil {
 		return nil, err
 	}
-	if l.gen, err = firn.NewLeased(*g, l.allowed(l.grant)); err != nil {
+	if l.gen, err = firn.NewLeased(*g, l.allowed(l.grant, window)); err != nil {
 		return nil, errors.Join(err, l.unused(ctx, l.grant))
 	}
 	log.Info("worker leased", "worker", l.grant.Worker, "fence", l.fenceTime(l.grant))
@@ -258,8 +259,8 @@ const maxCatchUps = 8
 // acquire takes a worker with more than half a window left. A claim's fence is chosen before the claim
 // is sent, so behind a queue of writers a short window may be over when it is granted. Then acquire
 // renews it at once, and extends the window by the store's delay. It also renews if the clock went back
-// meanwhile: a renewal compares the clock with the store's.
-func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+// meanwhile: a renewal compares the clock with the store's. It also returns the window that was asked for.
+func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, firn.Tick, error) {
 	g := &l.cfg.Generator
 	grant, err := l.source.Acquire(ctx, ask)
 	for try := 0; err == nil && try < maxCatchUps; try++ {
@@ -267,7 +268,7 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 		back := now < ask.Now
 		ask.Now, ask.From = now, max(ask.From, now)
 		if grant.Through-ask.From > l.window/2 && !back {
-			return grant, nil
+			break
 		}
 		ask.Window = l.window + 2*max(ask.From+ask.Window-grant.Through, 0)
 		held := grant
@@ -281,7 +282,7 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 			}
 		}
 	}
-	return grant, err
+	return grant, ask.Window, err
 }
 
 // Next is [firn.Generator.Next]. If it fails with [firn.ErrFence], State().Last says why: the store fails,
@@ -305,6 +306,7 @@ func (l *Lease) Close(ctx context.Context) error {
 		l.mu.Lock()
 		l.closing = true
 		l.mu.Unlock()
+		l.wake(0)
 		l.cancel()
 		l.err = errors.Join(turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, l.done), l.leave(ctx))
 	})

@@ -36,19 +36,25 @@ func (s *Slots) late(look reading) bool {
 	return s.overdue() > 0 && since > s.rules.grace
 }
 
-// lookEnded is the context key of a function to call when a look has ended: see above.
-type lookEnded struct{}
+// A lookState is what a look of [Slots] has found so far.
+type lookState struct {
+	good   func() // is called once the slot is as it should be
+	forgot bool   // the store has less than it had confirmed
+}
 
-func endLook(ctx context.Context, good bool) {
-	if ended, ok := ctx.Value(lookEnded{}).(func(good bool)); ok {
-		ended(good)
+type lookKey struct{}
+
+func stateOf(ctx context.Context) *lookState {
+	if s, ok := ctx.Value(lookKey{}).(*lookState); ok {
+		return s
 	}
+	return &lookState{good: func() {}}
 }
 
 // allowed returns the part of a new grant that the generator gets at first. The claim asked for a window beyond the
 // tick at which it was made: the process may have been paused since.
-func (l *Lease) allowed(grant firn.Grant) firn.Grant {
-	grant.Through = l.until(grant, max(grant.Through-l.window, grant.After+1))
+func (l *Lease) allowed(grant firn.Grant, window firn.Tick) firn.Grant {
+	grant.Through = l.until(grant, max(grant.Through-window, grant.After+1))
 	return grant
 }
 
@@ -77,9 +83,13 @@ func (l *Lease) look(ctx context.Context, worker int64, at func(ctx context.Cont
 		}
 		l.wake(0)
 	}
-	err := at(context.WithValue(ctx, lookEnded{}, allow))
-	if err == nil {
-		allow(true) // with a fence that this look may have moved
+	state := &lookState{good: func() { allow(true) }}
+	err := at(context.WithValue(ctx, lookKey{}, state))
+	switch {
+	case err == nil: // with a fence that this look may have moved
+		allow(true)
+	case !state.forgot && !errors.Is(err, ErrOverlap) && !errors.Is(err, errPast):
+		allow(false)
 	}
 	return err
 }
@@ -96,15 +106,17 @@ func (l *Lease) wake(more int) {
 // atFence is [firn.Config.AtFence]: it waits while a look is overdue, for three at most. The first to end may have begun
 // before the process was paused, and the second may find a dead connection.
 func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
-	for last := 0; ; {
+	for last, waited := 0, false; ; waited = true {
 		l.mu.Lock()
-		looked, turn, through, gone := l.looked, l.turns, l.grant.Through, l.lost || l.closing
+		looked, turn, through, lost, closing := l.looked, l.turns, l.grant.Through, l.lost, l.closing
 		l.mu.Unlock()
 		last = cmp.Or(last, turn+3)
 		switch fence := l.gen.State().Fence; {
-		case fence > at.Tick:
+		case closing:
+			return firn.ErrClosed
+		case fence > at.Tick, waited && !errors.Is(l.gen.Check(), firn.ErrFence): // the clock may have been set back
 			return nil
-		case at.Revoked || gone || fence >= through || turn >= last:
+		case at.Revoked || lost || fence >= through || turn >= last:
 			return at
 		}
 		l.mu.Lock()

@@ -284,3 +284,99 @@ func TestWhoNeedsNoLookIsNotHeldUp(t *testing.T) {
 		})
 	}
 }
+
+func TestCloseEndsTheWaitForALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		cfg := w.config(w.shared)
+		l := must(keep(t.Context(), must(NewSlots(cfg)), cfg))
+		synctest.Wait()
+		w.store.SetDown(true)
+		w.time.Pass(6 * time.Second)
+		synctest.Wait()
+		call := w.taking(l)
+		w.store.SetDown(false)
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if synctest.Wait(); !call.over || !errors.Is(call.err, firn.ErrClosed) {
+			t.Errorf("%+v", call)
+		}
+	})
+}
+
+// A grant that came late is renewed at once, for a longer window.
+func TestALateGrantAllowsNoMoreThanUntilTheFirstLook(t *testing.T) {
+	w := newWorld(t)
+	slow := true
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if slow && c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/slot/") {
+			slow = false
+			w.time.Pass(40 * time.Second)
+		}
+		return storetest.Pass
+	}
+	l := w.watched(w.shared)
+	if ahead := l.gen.Layout().Time(l.gen.State().Fence).Sub(w.time.Wall()); ahead > 6*time.Second || l.State().Renewals != 0 {
+		t.Errorf("it has ticks for %v, %+v", ahead, l.State())
+	}
+}
+
+// breaker is a source that may fail by itself.
+type breaker struct {
+	*Slots
+	open bool
+}
+
+func (b *breaker) Look(ctx context.Context, held firn.Grant) error {
+	if b.open {
+		return context.DeadlineExceeded
+	}
+	return b.Slots.Look(ctx, held)
+}
+
+func TestALookCountsWhoeverFailsIt(t *testing.T) {
+	for name, fail := range map[string]func(*world, *breaker, *Lease){
+		"a source of its own": func(_ *world, b *breaker, _ *Lease) { b.open = true },
+		"a strange record": func(w *world, _ *breaker, l *Lease) {
+			w.put(slotKey("default", l.gen.Layout(), 0, l.State().Worker), []byte(`{"after":1`))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				cfg := w.config(w.shared)
+				b := &breaker{Slots: must(NewSlots(cfg))}
+				l := must(start(context.Background(), b, cfg))
+				fail(w, b, l)
+				for range 6 {
+					w.time.Pass(4 * time.Second)
+					if looked := l.turn(context.Background()); looked {
+						t.Error("the look succeeded")
+					}
+					if call := w.taking(l); !call.over || call.err != nil {
+						t.Fatalf("%+v", call)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A call that waits since the clock was ahead goes on once that is right.
+func TestAClockThatIsSetRightEndsTheWaitForALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.watched(w.shared, func(c *Config) { c.Generator.Clock = firn.ClockWall })
+		w.mustTake(l, 10)
+		w.time.Pass(3 * time.Second)
+		l.turn(context.Background())
+		w.time.Step(20 * time.Second)
+		call := w.taking(l)
+		w.time.Step(-22 * time.Second)
+		l.turn(context.Background())
+		if synctest.Wait(); !call.over || call.err != nil {
+			t.Errorf("%+v", call)
+		}
+	})
+}

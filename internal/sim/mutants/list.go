@@ -199,7 +199,7 @@ var mutants = []mutant{
 	{
 		name: "who is refused for its clock does not look at its slot", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/holding.go", "\tif err != nil {\n\t\tendLook(ctx, false)\n", "\tif err == nil && clockErr != nil {\n\t\tendLook(ctx, false)\n\t\treturn held, clockErr\n\t}\n\tif err != nil {\n\t\tendLook(ctx, false)\n"},
+			{"lease/holding.go", "\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker", "\tif err == nil && clockErr != nil {\n\t\treturn held, clockErr\n\t}\n\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker"},
 		},
 	},
 	{
@@ -430,11 +430,7 @@ var mutants = []mutant{
 		edits: []edit{{"lease/lease.go", "l.overdue = firn.Tick(", "l.overdue = 0 * firn.Tick("}},
 	},
 	{
-		name: "a look that fails counts after a pause", regime: sim.Reasserted,
+		name: "a look that fails, or finds that the worker is lost, counts after a pause", regime: sim.Reasserted,
 		edits: []edit{{"lease/overdue.go", "|| overdue && !good {", "|| overdue && !good && false {"}},
-	},
-	{
-		name: "a worker that was lost meanwhile counts after a pause", regime: sim.Reasserted,
-		edits: []edit{{"lease/holding.go", "endLook(ctx, err == nil)", "endLook(ctx, true)"}},
 	},
 }
