@@ -14,8 +14,8 @@ import (
 // How a lease takes another worker, after a loss or for the policy switch, and releases those left.
 
 // takeOther replaces a lost worker. Until it succeeds the generator continues up to its fence, unless it is
-// halted: these ticks stay its own unless the store has granted them again.
-func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
+// halted: these ticks stay its own unless the store has granted them again. Looked is when the look began that found the loss.
+func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, looked time.Duration, cause error) {
 	l.halt(ctx, lost, cause)
 	var first bool
 	l.note(func(s *State) {
@@ -41,7 +41,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	if moved {
 		return
 	}
-	grant, err := l.search(ctx, cancel, lost, ask)
+	grant, err := l.search(ctx, cancel, lost, ask, looked)
 	switch {
 	case err == nil:
 		if err := l.gen.Replace(l.allowed(grant, l.window)); err != nil {
@@ -94,30 +94,35 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 // search acquires another worker. Meanwhile the generator uses the lost one up to its fence, and search
 // looks at its slot: if the store has forgotten who took it, it is held again, and cancel ends the
 // search. A failed look is not reported: the same store fails the search.
-func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask) (grant firn.Grant, err error) {
+func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask, looked time.Duration) (grant firn.Grant, err error) {
 	clock := l.cfg.Generator.Time
 	done := make(chan struct{})
 	turns.Go(clock, func() {
 		defer close(done)
 		grant, err = l.other(ctx, ask)
 	})
-	for next := l.cfg.Look; ctx.Err() == nil; {
+	for next := l.untilLook(looked); ctx.Err() == nil; {
 		pause, stop := turns.WithTimeout(ctx, clock, next)
 		waitErr := turns.Wait(pause, clock, done)
 		stop()
 		if waitErr == nil {
 			return grant, err
 		}
-		began := clock.Monotonic()
+		looked = clock.Monotonic()
 		lookErr := l.look(ctx, lost.Worker, func(ctx context.Context) error { return l.source.Look(ctx, lost) })
 		l.halt(ctx, lost, lookErr)
 		if lookErr == nil {
 			cancel()
 		}
-		next = max(l.cfg.Look-(clock.Monotonic()-began), l.cfg.Look/4)
+		next = l.untilLook(looked)
 	}
 	waitErr := turns.Wait(context.WithoutCancel(ctx), clock, done) // Acquire ends with ctx
 	return grant, errors.Join(err, waitErr)
+}
+
+// untilLook returns how long to wait for the next look during a search, after one that began at a time.
+func (l *Lease) untilLook(began time.Duration) time.Duration {
+	return max(l.cfg.Look-(l.cfg.Generator.Time.Monotonic()-began), l.cfg.Look/4)
 }
 
 // searchLimit bounds one search for another worker.

@@ -19,8 +19,16 @@ type reading struct {
 	there time.Time // the latest that the store's clock may have shown then, if it has one
 }
 
-func (s *Slots) read() reading {
-	return reading{wall: s.cfg.Generator.Time.Wall(), mono: s.cfg.Generator.Time.Monotonic()}
+func readingOf(clock firn.TimeSource) reading {
+	return reading{wall: clock.Wall(), mono: clock.Monotonic()}
+}
+
+func (s *Slots) read() reading { return readingOf(s.cfg.Generator.Time) }
+
+// until returns how much time has passed up to a later reading, by either clock: one of them stands still while the
+// machine sleeps, the other may be set.
+func (r reading) until(later reading) time.Duration {
+	return max(later.mono-r.mono, later.wall.Round(0).Sub(r.wall.Round(0)))
 }
 
 // wall returns the present time: a reading plus the monotonic time since.

@@ -35,22 +35,22 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if err != nil {
 		return held, err
 	}
-	state := stateOf(ctx)
-	began, counts := s.read(), !s.late(h.looked) // see overdue.go
+	state, began, good := stateOf(ctx), s.read(), false
 	defer func() {
-		if counts {
+		if good || h.looked.until(s.read()) <= s.overdue() { // see overdue.go
 			s.change(h, func(h *holding) { h.looked = began })
 		}
 	}()
 	reg := s.slot(held.Worker)
 	reg.Patience = patience(s.cfg.Look)
+	var entry store.Entry
 	var clockErr error
 	if ask == nil {
-		_, err = reg.Read(ctx)
+		entry, err = reg.Read(ctx)
 	} else {
 		// Newcomers rely on this look: a clock that does not answer must not delay it.
 		patient, cancel := turns.WithTimeout(ctx, s.cfg.Generator.Time, patience(s.cfg.Look))
-		_, clockErr, err = s.beside(patient, func() error { _, err := reg.Read(patient); return err })
+		_, clockErr, err = s.beside(patient, func() (err error) { entry, err = reg.Read(patient); return err })
 		cancel()
 	}
 	if err != nil {
@@ -65,7 +65,13 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 			wish = s.rules.bounded(Ask{now, ask.From, ask.Window}.fence(h.after, s.cfg.Generator.Layout), now)
 		}
 	}
-	m, err := s.move(ctx, reg, func(found *Slot) (move, error) {
+	// A write that only moves the fence must not delay the next look. It is made again at that.
+	write, cancel := ctx, func() {}
+	if found, _ := s.parse(entry); !s.rules.forgot(h, found) {
+		write, cancel = turns.WithTimeout(ctx, s.cfg.Generator.Time, patience(s.cfg.Look))
+	}
+	defer cancel()
+	m, err := s.move(write, reg, func(found *Slot) (move, error) {
 		m, err := s.rules.stand(h, found, s.latest(here), wish, s.late(h.looked))
 		if state.forgot = m.forgot; err == nil && !m.forgot {
 			state.good() // before a write, which may take long
@@ -89,7 +95,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		}
 		return held, err
 	}
-	counts = true
+	good = true
 	state.good()
 	s.change(h, func(h *holding) { h.fence = max(h.fence, m.fence) })
 	if clockErr == nil {

@@ -40,7 +40,11 @@ func (l *Lease) pause(ctx context.Context, d time.Duration, looked bool) error {
 		l.hurry()
 	}
 	l.mu.Unlock()
-	err := l.idle(pause, d)
+	sleep := l.cfg.Generator.Time.Sleep
+	if c, ok := l.cfg.Generator.Time.(idler); ok {
+		sleep = c.Idle
+	}
+	err := sleep(pause, d)
 	l.mu.Lock()
 	l.waiting = false // for the look that begins now
 	l.mu.Unlock()
@@ -50,16 +54,10 @@ func (l *Lease) pause(ctx context.Context, d time.Duration, looked bool) error {
 	return err
 }
 
-// idle waits. Sleep of a clock for tests moves that clock, since its caller waits for that. No caller waits for a look
-// that is not overdue, so such a clock has another method for it: see firntest.
-func (l *Lease) idle(ctx context.Context, d time.Duration) error {
-	clock := l.cfg.Generator.Time
-	if c, ok := clock.(interface {
-		Idle(context.Context, time.Duration) error
-	}); ok {
-		return c.Idle(ctx, d)
-	}
-	return clock.Sleep(ctx, d)
+// An idler is a clock for tests, as in firntest. Its Sleep moves it, since the caller waits for that. No caller waits for
+// the next look, which has another method.
+type idler interface {
+	Idle(ctx context.Context, d time.Duration) error
 }
 
 // turn keeps the worker, and then releases those left, in the time that remains until the next look: slow releases must
@@ -85,7 +83,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	held := l.grant
 	l.settled = cancel
 	l.mu.Unlock()
-	ask := l.ask()
+	ask, began := l.ask(), l.cfg.Generator.Time.Monotonic()
 	err := l.look(ctx, held.Worker, func(ctx context.Context) error {
 		if held.Through-ask.From > l.window/2 {
 			return l.source.Look(ctx, held)
@@ -100,7 +98,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	case err == nil:
 		l.note(func(s *State) { l.lost, s.Last = false, nil })
 	case errors.Is(err, ErrLost):
-		l.takeOther(background, held, ask, err)
+		l.takeOther(background, held, ask, began, err)
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		l.failed("keep the worker", held.Worker, err)
 	}

@@ -52,13 +52,13 @@ type Config struct {
 	// window is left. A crashed holder's worker stays unused for a window (plus twice Tolerance, in stores
 	// that are not embedded). Window is rounded up to whole units. Default: 5m.
 	Window time.Duration
-	// Look is the longest time between two looks of a holder at its slot. Each call of a look ends after
-	// four looks, and after 2s at most. If the store may have forgotten holders, newcomers wait for a
-	// look, or a call if that may take longer, and for the calls after it: the grace, 12s by default. Ids
-	// end once a look is overdue by a call and a quarter of one, as in a process that was stopped, or whose
-	// clock has jumped ahead: calls then wait for the next look, which begins at once. Look must be the
-	// same for all members, as a wiped store does not know it. It is at least 25ms. Holders look at least
-	// four times a Window. Default: 3s.
+	// Look is the longest time between two looks of a holder at its slot. Each call of a look ends after four
+	// looks, and after 2s at most. If the store may have forgotten holders, newcomers wait for a look, or a call
+	// if that may take longer, and for the calls after it: the grace, 12s by default (longer where ticks are,
+	// from 1.75s on). Ids end once a look is overdue by a call and a quarter of one, as in a process that was
+	// stopped, or whose clock has jumped ahead: calls then wait for the next look, which begins at once. Look
+	// must be the same for all members, as a wiped store does not know it. It is at least 25ms. Holders look at
+	// least four times a Window. Default: 3s.
 	Look time.Duration
 	// Tolerance is how far the clock here may differ from the store's, or lie behind that of the other
 	// holders. It must be the same for all members. Default: 10s.
@@ -111,7 +111,7 @@ type Lease struct {
 	gen     *firn.Generator
 	cfg     Config
 	window  firn.Tick
-	overdue firn.Tick // how far the generator may go without a look; 0: up to the fence
+	overdue time.Duration // how long the generator may go without a look; 0: up to the fence
 
 	mu      sync.Mutex       // guards all below; never held while waiting
 	grant   firn.Grant       // of the worker in use
@@ -122,6 +122,7 @@ type Lease struct {
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
 	turns   int                // how many have ended
+	counted reading            // when the latest look that counts began
 	looked  chan struct{}      // closed when callers that wait for a look should see whether they may go on
 	waiting bool               // calls wait for a look that begins later
 	hurry   func()             // ends the pause before the next look
@@ -201,8 +202,9 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence
-	if s, ok := source.(fenced); ok && g.Clock != firn.ClockVirtual {
-		l.overdue = firn.Tick((s.overdue() + unit - 1) / unit)
+	s, waits := source.(fenced)
+	if _, test := g.Time.(idler); waits && !test && g.Clock != firn.ClockVirtual { // tests move such a clock faster than looks can begin
+		l.overdue = s.overdue()
 	}
 	if _, made := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); made != nil {
 		err = errors.Join(err, made)

@@ -55,8 +55,8 @@ func (w *world) config(change ...func(*Config)) Config {
 	return cfg
 }
 
-// try starts a process whose background work the test drives with turn. It goes on up to its fence without a look, as one
-// whose looks fail: see overdue_test.go for those that are overdue.
+// try starts a process whose background work the test drives with turn. It goes on up to its fence without a look, since
+// its clock is one for tests: see overdue_test.go.
 func (w *world) try(change ...func(*Config)) (*Lease, error) {
 	cfg := w.config(change...)
 	slots, err := NewSlots(cfg)
@@ -67,8 +67,6 @@ func (w *world) try(change ...func(*Config)) (*Lease, error) {
 	if err == nil {
 		l.cancel = func() {}
 		close(l.done)
-		l.overdue = 0
-		err = l.gen.Extend(l.grant.Worker, l.grant.Through)
 	}
 	return l, err
 }

@@ -3,19 +3,31 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
+)
+
+// A genuine clock does not show that it is one for tests.
+type (
+	genuine struct{ clock }
+	clock   interface {
+		firn.TimeSource
+		AfterFunc(d time.Duration, do func())
+	}
 )
 
 // watched starts a process as try does, whose ids end while its look is overdue.
 func (w *world) watched(change ...func(*Config)) *Lease {
 	w.t.Helper()
-	cfg := w.config(change...)
+	cfg := w.config(append(change, func(c *Config) { c.Generator.Time = genuine{w.time} })...)
 	l := must(start(context.Background(), must(NewSlots(cfg)), cfg))
 	l.cancel = func() {}
 	close(l.done)
@@ -176,7 +188,7 @@ func TestAForgottenHolderGoesOnOnceItsSlotIsWrittenAgain(t *testing.T) {
 			holder.turn(context.Background())
 			synctest.Wait()
 		}
-		if !call.over || !errors.Is(call.err, firn.ErrFence) || !errors.Is(holder.Check(), firn.ErrFence) {
+		if !call.over || !errors.Is(call.err, firn.ErrFence) || !strings.Contains(call.err.Error(), "was stopped") || !errors.Is(holder.Check(), firn.ErrFence) {
 			t.Errorf("nothing can be written: %+v, %v", call, holder.Check())
 		}
 		refusing = false
@@ -288,14 +300,12 @@ func TestWhoNeedsNoLookIsNotHeldUp(t *testing.T) {
 func TestCloseEndsTheWaitForALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		cfg := w.config(w.shared)
-		l := must(keep(t.Context(), must(NewSlots(cfg)), cfg))
-		synctest.Wait()
-		w.store.SetDown(true)
+		l := w.watched(w.shared)
 		w.time.Pass(6 * time.Second)
-		synctest.Wait()
 		call := w.taking(l)
-		w.store.SetDown(false)
+		if call.over {
+			t.Fatalf("it does not wait: %v", call.err)
+		}
 		if err := l.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -379,4 +389,198 @@ func TestAClockThatIsSetRightEndsTheWaitForALook(t *testing.T) {
 			t.Errorf("%+v", call)
 		}
 	})
+}
+
+// A stop lets a look fail that began in time: its answer loses against the time-out. If that counted, a second stop would
+// leave ticks.
+func TestALookThatFailsAfterAPauseWithinItDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		holder := w.watched(w.shared)
+		w.mustTake(holder, 10)
+		w.time.Pass(3 * time.Second)
+		w.store.Script = func(storetest.Call) storetest.Outcome {
+			w.time.Pass(5300 * time.Millisecond)
+			return storetest.FailUnapplied
+		}
+		for range 2 {
+			holder.turn(context.Background())
+			w.time.Pass(100 * time.Millisecond)
+		}
+		call := w.taking(holder)
+		if call.over {
+			t.Fatalf("it took an id: %v", call.err)
+		}
+		w.store.Script = nil
+		holder.turn(context.Background())
+		if synctest.Wait(); !call.over || call.err != nil {
+			t.Errorf("%+v", call)
+		}
+	})
+}
+
+// Ids that run ahead of the clock do not make a look overdue.
+func TestABurstAheadOfTheClockGoesOnWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.live(&slowing{}, time.Minute, func(c *Config) { c.Generator.Ahead = 9 * time.Second })
+		defer l.Close(context.Background())
+		time.Sleep(10 * time.Second)
+		w.store.SetDown(true)
+		for range 3 {
+			ids := make([]firn.ID, 8<<22)
+			if n, err := l.Fill(t.Context(), ids); err != nil {
+				t.Errorf("after %d: %v", n, err)
+			}
+			time.Sleep(8 * time.Second)
+		}
+	})
+}
+
+// A clock for tests moves faster than looks can begin.
+func TestTheStoreMayBeAwayWhileAClockForTestsPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		cfg := w.config(w.shared)
+		l := must(keep(t.Context(), must(NewSlots(cfg)), cfg))
+		defer l.Close(context.Background())
+		synctest.Wait()
+		w.store.SetDown(true)
+		for range 5 {
+			w.time.Pass(10 * time.Second)
+			if _, err := l.Next(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// slowing is a store whose calls take a time, and whose writes hang if that is set.
+type slowing struct {
+	store.Store
+	takes time.Duration
+	hangs bool
+}
+
+func (s *slowing) wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, context.Cause(ctx))
+	}
+}
+
+func (s *slowing) Get(ctx context.Context, key string) (store.Entry, error) {
+	if err := s.wait(ctx, s.takes); err != nil {
+		return store.Entry{}, err
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *slowing) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	if err := s.wait(ctx, s.takes); err != nil {
+		return nil, err
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+func (s *slowing) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	takes := s.takes
+	if s.hangs {
+		takes = time.Hour
+	}
+	if err := s.wait(ctx, takes); err != nil {
+		return store.Entry{}, err
+	}
+	return s.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+// live starts a holder over a store that the test slows down, in the time of a bubble.
+func (w *world) live(s *slowing, window time.Duration, change ...func(*Config)) *Lease {
+	w.t.Helper()
+	time.Sleep(time.Until(noon))
+	s.Store = w.store
+	cfg := w.config(append(change, func(c *Config) {
+		c.Store, c.Generator.Time, c.Window = remote{s, time.Now, nil}, nil, window
+	})...)
+	return must(keep(w.t.Context(), must(NewSlots(cfg)), cfg))
+}
+
+// longest makes an id every 50 ms for a time, and returns the longest wait for one.
+func longest(t *testing.T, l *Lease, d time.Duration) (longest time.Duration) {
+	t.Helper()
+	for begin := time.Now(); time.Since(begin) < d; time.Sleep(50 * time.Millisecond) {
+		asked := time.Now()
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatalf("after %v, a call of %v: %v; %+v", time.Since(begin), time.Since(asked), err, l.State())
+		}
+		longest = max(longest, time.Since(asked))
+	}
+	return longest
+}
+
+// A store that reads and cannot write, such as one whose synchronous standby is away, delays no ids.
+func TestWritesThatHangDelayNoIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := &slowing{takes: time.Millisecond}
+		l := w.live(s, 5*time.Minute)
+		defer l.Close(context.Background())
+		longest(t, l, 140*time.Second)
+		s.hangs = true
+		if wait := longest(t, l, 2*time.Minute); wait > 50*time.Millisecond {
+			t.Errorf("a call waited for %v; %+v", wait, l.State())
+		}
+		s.hangs = false
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A worker is lost while the store is slow: calls may wait for looks, but none fails, as long as the fence of the lost
+// one lies ahead.
+func TestALossBesideASlowStoreFailsNoCall(t *testing.T) {
+	for _, takes := range []time.Duration{time.Millisecond, 1500 * time.Millisecond, 1900 * time.Millisecond} {
+		t.Run(takes.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				s := &slowing{}
+				l := w.live(s, 2*time.Minute)
+				defer l.Close(context.Background())
+				longest(t, l, 10*time.Second)
+				lost := l.State().Worker
+				w.put(slotKey("default", l.gen.Layout(), 0, lost), must(register.Encode(Slot{
+					After: l.State().Fence, Fence: l.State().Fence + 60_000, Owner: "another", Write: 1000, Since: time.Now(), At: time.Now(),
+				})))
+				s.takes = takes
+				wait := longest(t, l, 50*time.Second)
+				if got := l.State(); got.Worker == lost || got.Losses != 1 {
+					t.Errorf("%+v", got)
+				}
+				if wait > 2*time.Second {
+					t.Errorf("a call waited for %v", wait)
+				}
+				if err := l.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Whole ticks, and clocks that differ by as much as docs/protocol.md says.
+func TestNewcomersOutwaitTheTicksOfAStoppedHolder(t *testing.T) {
+	if got := graceOf(defaultLook, time.Millisecond); got != grace {
+		t.Errorf("by default %v, want %v", got, grace)
+	}
+	for _, look := range []time.Duration{minLook, 100 * time.Millisecond, time.Second, defaultLook, time.Minute} {
+		for _, unit := range []time.Duration{time.Microsecond, time.Millisecond, 10 * time.Millisecond, time.Second, 10 * time.Second} {
+			ticks := 1 + (overdueAfter(look)+unit-1)/unit // the first may just have begun
+			if least := ticks*unit + patience(look)*3/2; graceOf(look, unit) < least {
+				t.Errorf("look %v, unit %v: they wait %v, want %v", look, unit, graceOf(look, unit), least)
+			}
+		}
+	}
 }

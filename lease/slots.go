@@ -50,6 +50,13 @@ const (
 // a holder too late, and one with less would not wait for it.
 func patience(look time.Duration) time.Duration { return min(4*look, maxPatience) }
 
+// graceOf returns how long newcomers wait: for holders that look in time, and until the ids of stopped ones have ended,
+// whose clocks may differ by a call and a half. These end with a tick.
+func graceOf(look, unit time.Duration) time.Duration {
+	call := patience(look)
+	return max(max(look, call)+time.Duration(graceCalls*float64(call)), overdueAfter(look)+call+call/2+2*unit)
+}
+
 // NewSlots checks cfg and returns a source over its store. It makes no call of the store.
 func NewSlots(cfg Config) (*Slots, error) {
 	s, err := newSlots(cfg)
@@ -81,7 +88,7 @@ func newSlots(cfg Config) (*Slots, error) {
 		cfg: cfg,
 		rules: rules{
 			layout: cfg.Generator.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
-			grace: max(cfg.Look, patience(cfg.Look)) + time.Duration(graceCalls*float64(patience(cfg.Look))),
+			grace: graceOf(cfg.Look, cfg.Generator.Layout.Unit()),
 		},
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
 	}

@@ -184,7 +184,7 @@ func (p *plan) longestLook() time.Duration { return p.window / 4 }
 
 // slowestLook is the look that newcomers assume, and grace their longest wait: see lease.Config.
 func (p *plan) slowestLook() time.Duration { return max(p.look, 3*time.Second) }
-func (p *plan) grace() time.Duration       { return p.slowestLook() + leastGrace }
+func (p *plan) grace() time.Duration       { return p.slowestLook() + leastGrace + 2*p.layout.Unit() }
 
 // drawFaults draws how often each kind strikes: in a small world only a few kinds do.
 func (p *plan) drawFaults(r *rand.Rand, faults []kind) {

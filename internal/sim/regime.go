@@ -94,8 +94,8 @@ var regimes = map[Regime]regime{
 			if p.clock {
 				p.skew = pick(r, p.skew, p.tolerance*9/10)
 			}
-			// What a holder may use after its last look ends by its own clock, in whole ticks.
-			apart := p.skew > time.Second || p.layout.Unit() > time.Second || !p.never[hourStep] && r.IntN(2) == 0
+			// What a holder may use after its last look ends by its own clock.
+			apart := p.skew > time.Second || !p.never[hourStep] && r.IntN(2) == 0
 			for _, k := range []kind{pause, atClock, suspend} {
 				p.never[k] = p.never[k] || apart
 			}

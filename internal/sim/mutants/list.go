@@ -181,7 +181,7 @@ var mutants = []mutant{
 	{
 		name: "the grace is a look, without the calls it makes", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/slots.go", "max(cfg.Look, patience(cfg.Look)) + time.Duration(graceCalls*float64(patience(cfg.Look))),", "cfg.Look,"},
+			{"lease/slots.go", "graceOf(cfg.Look, cfg.Generator.Layout.Unit()),", "cfg.Look,"},
 		},
 	},
 	{
@@ -427,7 +427,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a holder goes on while its look is overdue", regime: sim.Reasserted,
-		edits: []edit{{"lease/lease.go", "l.overdue = firn.Tick(", "l.overdue = 0 * firn.Tick("}},
+		edits: []edit{{"lease/lease.go", "l.overdue = s.overdue()", "l.overdue = 0 * s.overdue()"}},
 	},
 	{
 		name: "a look that fails, or finds that the worker is lost, counts after a pause", regime: sim.Reasserted,
