@@ -14,8 +14,8 @@ import (
 // How a lease takes another worker, after a loss or for the policy switch, and releases those left.
 
 // takeOther replaces a lost worker. Until it succeeds the generator continues up to its fence, unless it is
-// halted: these ticks stay its own unless the store has granted them again. Looked is when the look began that found the loss.
-func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, looked time.Duration, cause error) {
+// halted: these ticks stay its own unless the store has granted them again.
+func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
 	l.halt(ctx, lost, cause)
 	var first bool
 	l.note(func(s *State) {
@@ -24,7 +24,6 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, looked 
 		}
 		l.lost, s.Last = true, cause
 	})
-	l.wake(0)
 	if first {
 		l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	}
@@ -32,7 +31,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, looked 
 		// Ask again: the look that found the loss may have been slow, and the clock wrong before it.
 		ask = l.newAsk(l.gen.State().Last + 1)
 	}
-	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.searchLimit())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.mu.Lock()
 	l.settled = cancel
@@ -41,13 +40,15 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, looked 
 	if moved {
 		return
 	}
-	grant, err := l.search(ctx, cancel, lost, ask, looked)
+	began := l.cfg.Generator.Time.Monotonic()
+	grant, err := l.search(ctx, cancel, lost, ask)
 	switch {
 	case err == nil:
 		if err := l.gen.Replace(l.allowed(grant, l.window)); err != nil {
 			l.failed("go on with another worker", grant.Worker, err)
 			return
 		}
+		l.began = began // of the claim, not of a look at the lost worker
 		l.note(func(*State) { l.lost = false })
 		l.cfg.Log.Info("worker leased", "worker", grant.Worker, "fence", l.fenceTime(grant))
 	case !errors.Is(ctx.Err(), context.Canceled): // canceled: there is another worker already, or the lease ends
@@ -94,35 +95,34 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 // search acquires another worker. Meanwhile the generator uses the lost one up to its fence, and search
 // looks at its slot: if the store has forgotten who took it, it is held again, and cancel ends the
 // search. A failed look is not reported: the same store fails the search.
-func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask, looked time.Duration) (grant firn.Grant, err error) {
+func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask) (grant firn.Grant, err error) {
 	clock := l.cfg.Generator.Time
+	acquiring, end := turns.WithTimeout(ctx, clock, l.searchLimit())
+	defer end()
 	done := make(chan struct{})
 	turns.Go(clock, func() {
 		defer close(done)
-		grant, err = l.other(ctx, ask)
+		grant, err = l.other(acquiring, ask)
 	})
-	for next := l.untilLook(looked); ctx.Err() == nil; {
-		pause, stop := turns.WithTimeout(ctx, clock, next)
+	for ctx.Err() == nil {
+		awaited, stop := l.awaited(ctx)
+		pause, over := turns.WithTimeout(awaited, clock, max(l.untilLook(), l.cfg.Look/4))
 		waitErr := turns.Wait(pause, clock, done)
+		over()
 		stop()
 		if waitErr == nil {
 			return grant, err
 		}
-		looked = clock.Monotonic()
-		lookErr := l.look(ctx, lost.Worker, func(ctx context.Context) error { return l.source.Look(ctx, lost) })
+		look, over := turns.WithTimeout(ctx, clock, callTimeout)
+		lookErr := l.look(look, lost.Worker, func(ctx context.Context) error { return l.source.Look(ctx, lost) })
+		over()
 		l.halt(ctx, lost, lookErr)
 		if lookErr == nil {
 			cancel()
 		}
-		next = l.untilLook(looked)
 	}
 	waitErr := turns.Wait(context.WithoutCancel(ctx), clock, done) // Acquire ends with ctx
 	return grant, errors.Join(err, waitErr)
-}
-
-// untilLook returns how long to wait for the next look during a search, after one that began at a time.
-func (l *Lease) untilLook(began time.Duration) time.Duration {
-	return max(l.cfg.Look-(l.cfg.Generator.Time.Monotonic()-began), l.cfg.Look/4)
 }
 
 // searchLimit bounds one search for another worker.
@@ -187,6 +187,8 @@ func (l *Lease) retired(old, worker int64, last firn.Tick) {
 	if l.grant.Worker == old {
 		l.left = append(l.left, pendingRelease{l.grant, last})
 	}
+	l.waiting = true // for a look at the new worker: its claim may be some calls old
+	l.hurry()
 	if l.settled != nil {
 		l.settled() // end calls for the old worker, so that the new one is looked at in time: newcomers rely on it
 	}

@@ -37,7 +37,8 @@ type holding struct {
 	fence   firn.Tick
 	since   time.Time
 	over    store.Revision // the revision that the claim replaced; 0: the slot had no record
-	looked  reading        // when the latest look that counts began
+	looked  reading        // when the latest look that counts began, or the claim
+	forgot  bool           // a later look has found the slot forgotten, and could not write it again
 	overlap error          // the loss, if another may have been granted the same ticks; kept until the last tick used is written
 }
 
@@ -73,6 +74,8 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick, late bool) (m
 	case m.forgot:
 		return move{}, overlap(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",
 			found.holder(), found.After+1, h.fence))
+	case (found.Free || found.Owner != r.token) && late && h.fence >= now:
+		return move{}, errOverdue
 	case found.Free:
 		return move{}, lost("it was taken back, or given back by another that had taken it")
 	case found.Owner != r.token:
@@ -134,8 +137,9 @@ func (r *rules) forgot(h holding, found *Slot) bool {
 	}
 }
 
-// errOverdue: a holder that newcomers have not waited for finds that the store has forgotten it.
-var errOverdue = overlap("its slot has vanished, or is an older copy, and newcomers may not have waited for this look")
+// errOverdue: a holder that newcomers have not waited for finds that the store has forgotten it, or may have before another
+// got the worker.
+var errOverdue = overlap("its slot has vanished, is an older copy or another's, and newcomers may not have waited for this look")
 
 func overlap(why string) error { return fmt.Errorf("%w: %w", ErrOverlap, lost(why)) }
 

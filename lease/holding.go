@@ -26,7 +26,7 @@ func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
 }
 
 // keep reads a slot and writes what the rules decide. With an ask, it moves the fence.
-func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant, error) {
+func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (kept firn.Grant, err error) {
 	ctx = store.Urgent(ctx)
 	h, err := s.holding(held)
 	if err == nil {
@@ -35,12 +35,8 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if err != nil {
 		return held, err
 	}
-	state, began, good := stateOf(ctx), s.read(), false
-	defer func() {
-		if good || h.looked.until(s.read()) <= s.overdue() { // see overdue.go
-			s.change(h, func(h *holding) { h.looked = began })
-		}
-	}()
+	look := s.begins(ctx, h)
+	defer func() { look.ended(err) }()
 	reg := s.slot(held.Worker)
 	reg.Patience = patience(s.cfg.Look)
 	var entry store.Entry
@@ -73,8 +69,8 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	defer cancel()
 	m, err := s.move(write, reg, func(found *Slot) (move, error) {
 		m, err := s.rules.stand(h, found, s.latest(here), wish, s.late(h.looked))
-		if state.forgot = m.forgot; err == nil && !m.forgot {
-			state.good() // before a write, which may take long
+		if look.forgot = look.forgot || m.forgot; err == nil && !m.forgot {
+			look.counts() // before a write, which may take long
 		}
 		return m, err
 	})
@@ -95,8 +91,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 		}
 		return held, err
 	}
-	good = true
-	state.good()
+	look.counts()
 	s.change(h, func(h *holding) { h.fence = max(h.fence, m.fence) })
 	if clockErr == nil {
 		held.Through = m.fence

@@ -14,48 +14,39 @@ import (
 // after the previous one began, and soon after a failed one.
 func (l *Lease) run(ctx context.Context) {
 	defer close(l.done)
-	clock := l.cfg.Generator.Time
-	pause, again := l.cfg.Look, register.Backoff{Random: l.cfg.Generator.Random}
-	for looked := true; l.pause(ctx, pause, looked) == nil; {
-		began := clock.Monotonic()
-		if looked = l.turn(ctx); looked {
+	again := register.Backoff{Random: l.cfg.Generator.Random}
+	pause := max(l.untilLook(), again.Next())
+	for l.pause(ctx, pause) == nil {
+		if l.turn(ctx) {
 			again.Tries = 0
-			pause = max(l.cfg.Look-(clock.Monotonic()-began), again.Next())
+			pause = max(l.untilLook(), again.Next())
 		} else {
 			pause = min(l.cfg.Look, again.Next())
 		}
 	}
 }
 
-// pause waits until the next look. It ends early if calls wait for a look, unless the last one has failed: then the next
-// is soon.
-func (l *Lease) pause(ctx context.Context, d time.Duration, looked bool) error {
-	pause, end := context.WithCancel(ctx)
+// pause waits until the next look, which calls may hurry.
+func (l *Lease) pause(ctx context.Context, d time.Duration) error {
+	pause, end := l.awaited(ctx)
 	defer end()
-	l.mu.Lock()
-	if l.hurry = end; !looked {
-		l.hurry = func() {}
-	}
-	if l.waiting {
-		l.hurry()
-	}
-	l.mu.Unlock()
 	sleep := l.cfg.Generator.Time.Sleep
 	if c, ok := l.cfg.Generator.Time.(idler); ok {
 		sleep = c.Idle
 	}
-	err := sleep(pause, d)
-	l.mu.Lock()
-	l.waiting = false // for the look that begins now
-	l.mu.Unlock()
-	if ctx.Err() == nil {
-		return nil
+	if err := sleep(pause, d); ctx.Err() != nil {
+		return err
 	}
-	return err
+	return nil
 }
 
-// An idler is a clock for tests, as in firntest. Its Sleep moves it, since the caller waits for that. No caller waits for
-// the next look, which has another method.
+// untilLook returns how long to wait for the next look.
+func (l *Lease) untilLook() time.Duration {
+	return l.cfg.Look - (l.cfg.Generator.Time.Monotonic() - l.began)
+}
+
+// An idler is a clock for tests, as in firntest. Its Sleep moves it, since the caller waits for that. For the pause before a
+// look it has another method.
 type idler interface {
 	Idle(ctx context.Context, d time.Duration) error
 }
@@ -75,7 +66,7 @@ func (l *Lease) turn(ctx context.Context) bool {
 
 // keep renews the fence when half the window is left, else looks at the slot. It replaces a lost worker.
 func (l *Lease) keep(ctx context.Context) bool {
-	defer l.wake(1)
+	defer l.wake()
 	background := ctx
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, callTimeout)
 	defer cancel()
@@ -83,7 +74,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	held := l.grant
 	l.settled = cancel
 	l.mu.Unlock()
-	ask, began := l.ask(), l.cfg.Generator.Time.Monotonic()
+	ask := l.ask()
 	err := l.look(ctx, held.Worker, func(ctx context.Context) error {
 		if held.Through-ask.From > l.window/2 {
 			return l.source.Look(ctx, held)
@@ -98,7 +89,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	case err == nil:
 		l.note(func(s *State) { l.lost, s.Last = false, nil })
 	case errors.Is(err, ErrLost):
-		l.takeOther(background, held, ask, began, err)
+		l.takeOther(background, held, ask, err)
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		l.failed("keep the worker", held.Worker, err)
 	}

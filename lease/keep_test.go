@@ -554,7 +554,7 @@ func TestAnotherWorkerIsAskedForByThePresentClock(t *testing.T) {
 	w.mustTake(l, 10)
 	first, ask := l.grant, l.ask()
 	ask.From += 1 << 36 // two years
-	l.takeOther(context.Background(), first, ask, l.cfg.Generator.Time.Monotonic(), lost("for a test"))
+	l.takeOther(context.Background(), first, ask, lost("for a test"))
 	w.mustTake(l, 10)
 	if s := l.State(); s.Worker == first.Worker || s.Left > 2*time.Minute {
 		t.Errorf("worker %d, %v are left", s.Worker, s.Left)

@@ -54,11 +54,11 @@ type Config struct {
 	Window time.Duration
 	// Look is the longest time between two looks of a holder at its slot. Each call of a look ends after four
 	// looks, and after 2s at most. If the store may have forgotten holders, newcomers wait for a look, or a call
-	// if that may take longer, and for the calls after it: the grace, 12s by default (longer where ticks are,
-	// from 1.75s on). Ids end once a look is overdue by a call and a quarter of one, as in a process that was
-	// stopped, or whose clock has jumped ahead: calls then wait for the next look, which begins at once. Look
-	// must be the same for all members, as a wiped store does not know it. It is at least 25ms. Holders look at
-	// least four times a Window. Default: 3s.
+	// if that may take longer, and for the calls after it: the grace, 12s by default, and longer if ticks are
+	// long. Ids end 6.5s after the last look began, by default, as in a process that was stopped, or whose clock
+	// has jumped ahead: calls then wait for the next look, which begins at once. Look must be the same for all
+	// members, as a wiped store does not know it. It is at least 25ms. Holders look at least four times a
+	// Window. Default: 3s.
 	Look time.Duration
 	// Tolerance is how far the clock here may differ from the store's, or lie behind that of the other
 	// holders. It must be the same for all members. Default: 10s.
@@ -121,14 +121,16 @@ type Lease struct {
 	overlap firn.Grant           // the last that State.Overlaps counts
 	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing bool
-	turns   int                // how many have ended
-	counted reading            // when the latest look that counts began
+	counted int                // how many looks have counted
 	looked  chan struct{}      // closed when callers that wait for a look should see whether they may go on
 	waiting bool               // calls wait for a look that begins later
 	hurry   func()             // ends the pause before the next look
 	settled context.CancelFunc // ends calls that keep the worker, or search for another, once there is another
 
-	warnAt time.Duration // tellEnd logs when no more than this is left; used only by the background goroutine
+	// Used only by the background goroutine.
+	warnAt  time.Duration // tellEnd logs when no more than this is left
+	began   time.Duration // when the latest look began, or the claim, by the monotonic clock
+	hurries bool          // the latest look counted: calls that wait may hurry the next
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -199,7 +201,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
 		config.In("Look", config.Check("look", cfg.Look, minLook, maxWindow, "")))
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
-	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, done: make(chan struct{})}
+	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, hurries: true, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence
 	s, waits := source.(fenced)
@@ -237,6 +239,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 		}
 	}
 	var window firn.Tick
+	l.began = g.Time.Monotonic()
 	if l.grant, window, err = l.acquire(ctx, ask); err != nil {
 		return nil, err
 	}
@@ -308,7 +311,7 @@ func (l *Lease) Close(ctx context.Context) error {
 		l.mu.Lock()
 		l.closing = true
 		l.mu.Unlock()
-		l.wake(0)
+		l.wake()
 		l.cancel()
 		l.err = errors.Join(turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, l.done), l.leave(ctx))
 	})

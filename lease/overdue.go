@@ -11,20 +11,21 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// How a lease stops while its look is overdue. A holder that was paused, or gets no processor, cannot notice that the
-// store has forgotten it, and newcomers wait no longer than a holder needs that looks in time. So the generator never
-// has more ticks than those until the next look is overdue: each look that ends allows some more, up to the fence. One
-// that finds its slot forgotten allows them once the slot is written again. One that fails, or finds that the worker is
-// lost, allows them too, since holders go on while the store is away. But a look that ended when it was overdue counts
-// only if it has found its slot as it should be: after a pause a connection may be dead, an answer may lose against a
-// time-out, and who was granted the ticks meanwhile may be forgotten.
+// A holder that was paused, suspended or starved has not looked at its slot. If the store has forgotten it meanwhile,
+// newcomers have waited for the grace, which suffices for a holder that looks in time. So the generator never has more
+// ticks than those until the next look is overdue: each look that counts allows some more, up to the fence.
+//
+// A look counts if it finds its slot as it should be, and, before it is overdue, also if it fails: holders go on while the
+// store is away. When it ends matters, not when it begins: after a pause a connection may be dead, an answer may lose
+// against a time-out, and who was granted the ticks meanwhile may be forgotten. A look that finds its slot forgotten
+// counts once the slot is written again, and until then no failed one does.
 
-// overdueAfter is how long after the beginning of a look the next one has ended: it begins a look later, or when
-// a hanging one is answered, and takes a call. A quarter of a call is for processors that are busy. This is less
+// overdueAfter is how long after the beginning of a look the next one has ended. It begins a look later, or after the calls
+// of this one, a read and a write, and takes a call. A quarter of a call is for processors that are busy. This is less
 // than the grace of newcomers.
 func overdueAfter(look time.Duration) time.Duration {
 	call := patience(look)
-	return max(look, call) + call + call/4
+	return max(look, 2*call) + call + call/4
 }
 
 // overdue is that of these slots; 0 if newcomers do not wait for looks, or wait for all fences.
@@ -40,107 +41,153 @@ func (s *Slots) late(look reading) bool {
 	return s.overdue() > 0 && look.until(s.read()) > s.rules.grace
 }
 
-// A lookState is what a look of [Slots] has found so far.
-type lookState struct {
-	good   func() // is called once the slot is as it should be
-	forgot bool   // the store has less than it had confirmed
+// A look is one at the slot of a holding.
+type look struct {
+	slots  *Slots
+	at     holding
+	began  reading
+	allow  func() // lets the generator go on
+	forgot bool   // the store has less than it had confirmed, and the slot is not written again
 }
 
-type lookKey struct{}
+type allowKey struct{}
 
-func stateOf(ctx context.Context) *lookState {
-	if s, ok := ctx.Value(lookKey{}).(*lookState); ok {
-		return s
+func (s *Slots) begins(ctx context.Context, h holding) *look {
+	allow, ok := ctx.Value(allowKey{}).(func())
+	if !ok { // of a loan
+		allow = func() {}
 	}
-	return &lookState{good: func() {}}
+	return &look{slots: s, at: h, began: s.read(), allow: allow, forgot: h.forgot}
+}
+
+// counts records that this look counts.
+func (k *look) counts() {
+	k.forgot = false
+	k.slots.change(k.at, func(h *holding) { h.looked, h.forgot = k.began, false })
+	k.allow()
+}
+
+// ended decides whether a look counts, by its error. One that finds the worker lost proves that no other was granted its
+// ticks, unless newcomers may have waited before it.
+func (k *look) ended(err error) {
+	switch since := k.at.looked.until(k.slots.read()); {
+	case err == nil:
+		k.counts()
+	case errors.Is(err, ErrOverlap), errors.Is(err, errPast):
+	case k.forgot:
+		k.slots.change(k.at, func(h *holding) { h.forgot = true })
+	case errors.Is(err, ErrLost) && since <= k.slots.rules.grace, since <= k.slots.overdue():
+		k.counts()
+	}
 }
 
 // allowed returns the part of a new grant that the generator gets at first. The claim asked for a window beyond the
-// tick at which it was made: the process may have been paused since.
+// tick at which it was made, which counts as a look: the process may have been paused since.
 func (l *Lease) allowed(grant firn.Grant, window firn.Tick) firn.Grant {
-	l.count(readingOf(l.cfg.Generator.Time))
 	grant.Through = l.until(grant, max(grant.Through-window, grant.After+1))
 	return grant
 }
 
-// until returns how far the generator may go after a look that began at a tick.
-func (l *Lease) until(grant firn.Grant, began firn.Tick) firn.Tick {
-	unit := l.cfg.Generator.Layout.Unit()
-	if ticks := firn.Tick((l.overdue + unit - 1) / unit); ticks > 0 && grant.Through-began > ticks {
-		return began + ticks
+// until returns how far the generator may go after a look that began when its ids reached up to a tick.
+func (l *Lease) until(grant firn.Grant, reach firn.Tick) firn.Tick {
+	if ticks := l.ticks(l.overdue); ticks > 0 && grant.Through-reach > ticks {
+		return reach + ticks
 	}
 	return grant.Through
 }
 
-// look calls a function that looks at the slot of a worker; the generator may go on once it says so.
+// ticks rounds up.
+func (l *Lease) ticks(d time.Duration) firn.Tick {
+	unit := l.cfg.Generator.Layout.Unit()
+	return firn.Tick((d + unit - 1) / unit)
+}
+
+// look calls a function that looks at the slot of a worker; the generator may go on once that look counts.
 func (l *Lease) look(ctx context.Context, worker int64, do func(ctx context.Context) error) error {
-	at, began := readingOf(l.cfg.Generator.Time), l.ask().From
-	allow := func(good bool) {
+	l.began = l.cfg.Generator.Time.Monotonic()
+	l.mu.Lock()
+	l.waiting = false
+	l.mu.Unlock()
+	reach := l.gen.Now() + l.ticks(l.cfg.Generator.Lead())
+	counted := false
+	allow := func() {
 		l.mu.Lock()
-		grant, last := l.grant, l.counted
+		grant := l.grant
+		if !counted {
+			l.counted, counted = l.counted+1, true
+		}
 		l.mu.Unlock()
-		overdue := last.until(readingOf(l.cfg.Generator.Time)) > l.overdue
-		if grant.Worker != worker || overdue && !good {
+		if grant.Worker != worker {
 			return
 		}
-		l.count(at)
-		if err := l.gen.Extend(worker, l.until(grant, began)); err != nil {
+		if err := l.gen.Extend(worker, l.until(grant, reach)); err != nil {
 			// The generator is between two workers, halted or closed: the next turn looks at the worker that it has then.
 			l.cfg.Log.Debug("looked at a worker not in use", "worker", worker, "error", err)
 		}
-		l.wake(0)
+		l.wake()
 	}
-	state := &lookState{good: func() { allow(true) }}
-	err := do(context.WithValue(ctx, lookKey{}, state))
-	switch {
-	case err == nil: // with a fence that this look may have moved
-		allow(true)
-	case !state.forgot && !errors.Is(err, ErrOverlap) && !errors.Is(err, errPast):
-		allow(false)
+	err := do(context.WithValue(ctx, allowKey{}, allow))
+	if err == nil { // also of a source that is not Slots, and with a fence that this look has moved
+		allow()
 	}
+	l.hurries = counted
 	return err
 }
 
-// count records the beginning of a look that counts.
-func (l *Lease) count(look reading) {
+// wake lets the callers that wait for a look see whether they may go on.
+func (l *Lease) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.counted = look
-}
-
-// wake lets the callers that wait for a look see whether they may go on, after more turns.
-func (l *Lease) wake(more int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.turns += more
 	close(l.looked)
-	l.looked = make(chan struct{})
+	l.looked, l.waiting = make(chan struct{}), false
 }
 
-// atFence is [firn.Config.AtFence]: it waits while a look is overdue, for three at most. The first to end may have begun
-// before the process was paused, and the second may find a dead connection.
+// awaited returns a context that ends when calls wait for a look, unless the latest did not count: then the next is soon,
+// or of no use.
+func (l *Lease) awaited(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hurry = end; !l.hurries {
+		l.hurry = func() {}
+	}
+	if l.waiting {
+		l.hurry()
+	}
+	return ctx, end
+}
+
+// atFence is [firn.Config.AtFence]: while a look is overdue it waits for one that counts, for as long as two may take: the
+// first may have begun before the process was paused. If both count, the fence is in the way of ids ahead of the clock.
 func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
-	for last, waited := 0, false; ; waited = true {
+	call := patience(l.cfg.Look)
+	bounded, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, 2*call+call/2)
+	defer cancel()
+	for last := 0; ; {
+		g, now := l.gen.State(), l.gen.Now()
 		l.mu.Lock()
-		looked, turn, through, lost, closing := l.looked, l.turns, l.grant.Through, l.lost, l.closing
+		looked, counted, through, closing := l.looked, l.counted, l.grant.Through, l.closing
 		l.mu.Unlock()
-		last = cmp.Or(last, turn+3)
-		switch fence := l.gen.State().Fence; {
+		waited := last > 0
+		last = cmp.Or(last, counted+2)
+		switch {
 		case closing:
 			return firn.ErrClosed
-		case fence > at.Tick, waited && l.gen.Now() <= fence: // the clock may have been set back
+		case g.Fence > at.Tick, waited && max(g.Last+1, now) <= g.Fence: // the clock may have been set back
 			return nil
-		case at.Revoked || lost || fence >= through:
+		case at.Revoked || max(g.Fence, now-1) >= through || counted >= last:
 			return at
-		case turn >= last:
-			return fmt.Errorf("lease: the process was stopped, or its clock jumped, and every look at the slot of worker %d has failed since: %w", at.Worker, at)
 		}
 		l.mu.Lock()
 		l.waiting = true
 		l.hurry()
 		l.mu.Unlock()
-		if err := turns.Wait(ctx, l.cfg.Generator.Time, looked); err != nil {
+		switch err := turns.Wait(bounded, l.cfg.Generator.Time, looked); {
+		case err == nil:
+		case ctx.Err() != nil:
 			return turns.Ended(ctx, "lease: wait for a look at the slot", err)
+		default:
+			return fmt.Errorf("lease: the process was stopped, or its clock jumped, and no look at the slot of worker %d has succeeded since: %w", at.Worker, at)
 		}
 	}
 }

@@ -538,6 +538,24 @@ def stopped(s, c):
     yield from unused(s, c, g, since)
 
 
+def stopped_again(s, c):
+    """It is stopped twice, each time as it asks, so that the requests fail."""
+    g = c.made[-1][1]
+    s.fails(None, "silent")
+    since = None
+    for seconds in (3.0, 5.0):
+        asked = len(s.renewals())
+        while len(s.renewals()) == asked:
+            c.wait(0.01)
+        since = since or time.monotonic() + 7
+        c.process.send_signal(signal.SIGSTOP)
+        c.wait(seconds)
+        c.process.send_signal(signal.SIGCONT)
+    c.wait(2)
+    s.fails(None, (410, "lease_lost"))
+    yield from unused(s, c, g, since)
+
+
 def handler(number, times, pause):
     def script(s, c):
         c.say("busy")
@@ -592,7 +610,7 @@ CHECKS = [("a server that is silent from the start", {"servers": 2}, failover(45
     ("a clock an hour ahead, once", {"window": 20.0}, clock(HOUR, 2)), ("a clock an hour behind, once", {"window": 20.0}, clock(-HOUR, 2)),
     ("clocks 8 seconds behind", {"window": 20.0}, behind), ("clocks 9.5 seconds behind", {"window": 20.0}, clock(-9.5, 2)), ("a slow clock", {"window": 20.0}, slow), ("the server's clock jumps", {"window": 30.0, "first": 30.0}, jumped),
     ("answers after 1.5 seconds", {"window": 20.0, "first": 20.0}, survived([1.5])), ("fields in other places", {}, decoys),
-    ("the process is stopped", {"window": 30.0, "first": 30.0}, stopped)]
+    ("the process is stopped", {"window": 30.0, "first": 30.0}, stopped), ("the process is stopped twice", {"window": 30.0, "first": 30.0}, stopped_again)]
 FORK = [("a fork", {"window": 10.0}, forked), ("a program that computes", {"window": 30.0, "first": 30.0}, blocked), ("children that exit", {"window": 10.0}, child)]
 FAST = Layout(2**34, 0.001, 20, 7)  # so that it does not wait for ticks
 SIGNALS = [("forks in a signal handler", {"layout": FAST, "window": 20.0, "first": 20.0}, handler(signal.SIGUSR1, 100, 0.05)),

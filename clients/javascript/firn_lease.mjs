@@ -102,7 +102,7 @@ export class Lease {
         } else {
           at = (at + 1) % this.#servers.length
           pause = ++failed % this.#servers.length ? 0 : 1000
-          counts = !(asked - this.#asked > g?.patience)
+          counts = !(now() - this.#asked > g?.patience)
         }
       }
       if (counts) this.#asked = g ? asked : now()
@@ -141,7 +141,7 @@ class Grant {
     this.lease = a.lease
     this.look = small(a, 'look_ms', 1, 2 ** 31 - 1)
     // Two requests without an answer and the pause between them take 5 seconds, and timers are late.
-    this.patience = BigInt(Math.max(this.look, 3000) + 2500) * 1_000_000n
+    this.patience = BigInt(Math.max(this.look, 3000) + 3500) * 1_000_000n
     this.end = number(a, 'end')
     this.#p = number(a, 'first') - 1n
     this.#shown = this.#held = number(a, 'clock')

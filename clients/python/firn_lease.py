@@ -45,7 +45,7 @@ class _Grant:
         self.base, self.look, self.renewed = _number(a, "base"), _small(a, "look_ms", 1, 1 << 31) / 1000, False
         self.asked = self.at  # when the last request that counts began: see docs/leases.md
         # Two requests without an answer and the pause between them take 5 seconds, and threads are late.
-        self.patience = int((max(self.look, 3) + 2.5) * 1e9)
+        self.patience = int((max(self.look, 3) + 3.5) * 1e9)
 
     def clock(self, now):
         """The server's clock, but while that is behind, this clock's own at half its speed."""
@@ -197,7 +197,7 @@ class Lease:
             except Exception as e:  # whatever it is: the thread must go on
                 self._servers, self._why = self._servers[1:] + self._servers[:1], "%s: %s" % (server.url, str(e) or repr(e))
                 server.failed, failed = server.failed + 1, failed + 1
-                pause, counts = 0.0 if failed % len(self._servers) else 1.0, not (g and g.late(asked))
+                pause, counts = 0.0 if failed % len(self._servers) else 1.0, not (g and g.late(time.monotonic_ns()))
             with self._changed:
                 if g and counts:
                     g.asked = max(g.asked, asked)

@@ -121,7 +121,7 @@ module Firn
           server.failed += 1
           @servers, @why = @servers.rotate, "#{server}: #{e.message.lines.first&.chomp}"
           pause = ((failed += 1) % @servers.size).zero? ? 1.0 : 0
-          counts = !g&.late?(asked)
+          counts = !g&.late?(nanoseconds)
         end
         @lock.synchronize do
           g.asked = asked if g && counts && asked > g.asked
@@ -211,7 +211,7 @@ module Firn
         @mask, @base, @look, @renewed = (1 << @bits) - 1, number(a, 'base'), small(a, 'look_ms', 1, 1 << 31) / 1000.0, false
         @asked = now # when the last request that counts began: see docs/leases.md
         # Two requests without an answer and the pause between them take 5 seconds, and threads are late.
-        @patience = ([@look, 3].max + 2.5) * 1e9
+        @patience = ([@look, 3].max + 3.5) * 1e9
       end
 
       def renew(a, asked, now)

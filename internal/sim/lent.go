@@ -181,7 +181,7 @@ func (b *borrower) next() {
 
 // late reports whether the background has not run in time.
 func (b *borrower) late(now int64) bool {
-	return now-b.b.asked > int64(max(b.look(), 3*time.Second)+2500*time.Millisecond)
+	return now-b.b.asked > int64(max(b.look(), 3*time.Second)+3500*time.Millisecond)
 }
 
 // keep takes leases and renews them until it is time to leave. Nothing is sent then.
@@ -219,9 +219,8 @@ func (b *borrower) turn(l *life) time.Duration {
 		return b.look()
 	}
 	asked := b.m.monotonic()
-	late := b.late(asked)
 	a, err := b.ask(g.handle, g.fence, 2*time.Second)
-	if l.last = err; err == nil || !late {
+	if l.last = err; err == nil || !b.late(b.m.monotonic()) {
 		g.asked = asked
 	}
 	switch {

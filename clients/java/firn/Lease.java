@@ -155,7 +155,7 @@ public final class Lease implements AutoCloseable {
                 why = server + ": " + (e instanceof LeaseException ? e.getMessage() : e);
                 at = (at + 1) % servers.size();
                 if (++failed % servers.size() != 0) pause = 0;
-                counts = g == null || !g.late(asked);
+                counts = g == null || !g.late(System.nanoTime());
             }
             lock.lock();
             try {
@@ -259,7 +259,7 @@ public final class Lease implements AutoCloseable {
             sequence = bits(a, "sequence_shift");
             base = position(a, "base");
             asked = at;
-            patience = Math.max(look, 3_000_000_000L) + 2_500_000_000L;
+            patience = Math.max(look, 3_000_000_000L) + 3_500_000_000L;
         }
 
         /** Whether the background did not run, as after a pause: the lease may be lost. */

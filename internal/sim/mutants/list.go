@@ -185,9 +185,10 @@ var mutants = []mutant{
 		},
 	},
 	{
-		name: "the calls of a look have no bound of their own", regime: sim.Reasserted,
+		name: "the calls of a look have no bound of their own, and no look is overdue", regime: sim.Reasserted,
 		edits: []edit{
 			{"lease/holding.go", "\treg := s.slot(held.Worker)\n\treg.Patience = patience(s.cfg.Look)\n", "\treg := s.slot(held.Worker)\n"},
+			{"lease/lease.go", "l.overdue = s.overdue()", "l.overdue = 0 * s.overdue()"},
 		},
 	},
 	{
@@ -431,6 +432,6 @@ var mutants = []mutant{
 	},
 	{
 		name: "a look that fails, or finds that the worker is lost, counts after a pause", regime: sim.Reasserted,
-		edits: []edit{{"lease/overdue.go", "|| overdue && !good {", "|| overdue && !good && false {"}},
+		edits: []edit{{"lease/overdue.go", "since <= k.slots.rules.grace, since <= k.slots.overdue():", "since <= maxWindow, since <= maxWindow:"}},
 	},
 }
