@@ -46,6 +46,7 @@ var makers = []maker{
 	{"redis-cluster", onCluster},
 	{"mariadb", onMariaDB},
 	{"mariadb-replica", onSemiSync},
+	{"mariadb-galera", onGalera},
 	{"postgres", onPostgres},
 	{"postgres-standby", onStandby},
 	{"etcd", onEtcd},

@@ -183,4 +183,4 @@ func wipeZooKeeper(s *servers.Server) error {
 // isShort reports whether a store is in the short form.
 func isShort(m maker) bool { return !slices.Contains(longOnly, m.name) }
 
-var longOnly = []string{"mariadb-set-back", "postgres-set-back", "etcd-set-back", "zookeeper-set-back"}
+var longOnly = []string{"mariadb-galera", "mariadb-set-back", "postgres-set-back", "etcd-set-back", "zookeeper-set-back"}
