@@ -25,8 +25,8 @@ func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
 	return err
 }
 
-// keep reads a slot and writes what the rules decide. With an ask, it moves the fence.
-func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (kept firn.Grant, err error) {
+// keep looks at a slot.
+func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant, error) {
 	ctx = store.Urgent(ctx)
 	h, err := s.holding(held)
 	if err == nil {
@@ -36,7 +36,14 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (kept firn.
 		return held, err
 	}
 	look := s.begins(ctx, h)
-	defer func() { look.ended(err) }()
+	held, err = s.stay(ctx, look, held, ask)
+	look.ended(err)
+	return held, err
+}
+
+// stay reads a slot and writes what the rules decide. With an ask, it moves the fence.
+func (s *Slots) stay(ctx context.Context, look *look, held firn.Grant, ask *Ask) (_ firn.Grant, err error) {
+	h := look.at
 	reg := s.slot(held.Worker)
 	reg.Patience = patience(s.cfg.Look)
 	var entry store.Entry

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +16,8 @@ import (
 // slowing is a store whose calls take a time, and whose writes hang if that is set.
 type slowing struct {
 	store.Store
-	takes time.Duration
-	hangs bool
+	takes atomic.Int64 // ns
+	hangs atomic.Bool
 }
 
 func (s *slowing) wait(ctx context.Context, d time.Duration) error {
@@ -29,28 +30,34 @@ func (s *slowing) wait(ctx context.Context, d time.Duration) error {
 }
 
 func (s *slowing) Get(ctx context.Context, key string) (store.Entry, error) {
-	if err := s.wait(ctx, s.takes); err != nil {
+	if err := s.wait(ctx, time.Duration(s.takes.Load())); err != nil {
 		return store.Entry{}, err
 	}
 	return s.Store.Get(ctx, key)
 }
 
 func (s *slowing) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	if err := s.wait(ctx, s.takes); err != nil {
+	if err := s.wait(ctx, time.Duration(s.takes.Load())); err != nil {
 		return nil, err
 	}
 	return s.Store.List(ctx, prefix)
 }
 
 func (s *slowing) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
-	takes := s.takes
-	if s.hangs {
+	takes := time.Duration(s.takes.Load())
+	if s.hangs.Load() {
 		takes = time.Hour
 	}
 	if err := s.wait(ctx, takes); err != nil {
 		return store.Entry{}, err
 	}
 	return s.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+func slow(takes time.Duration) *slowing {
+	var s slowing
+	s.takes.Store(int64(takes))
+	return &s
 }
 
 // live starts a holder over a store that the test slows down, in the time of a bubble.
@@ -81,15 +88,15 @@ func longest(t *testing.T, l *Lease, d time.Duration) (longest time.Duration) {
 func TestWritesThatHangDelayNoIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		s := &slowing{takes: time.Millisecond}
+		s := slow(time.Millisecond)
 		l := w.live(s, 5*time.Minute)
 		defer l.Close(context.Background())
 		longest(t, l, 140*time.Second)
-		s.hangs = true
+		s.hangs.Store(true)
 		if wait := longest(t, l, 2*time.Minute); wait > 50*time.Millisecond {
 			t.Errorf("a call waited for %v; %+v", wait, l.State())
 		}
-		s.hangs = false
+		s.hangs.Store(false)
 		if err := l.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -109,7 +116,7 @@ func TestALossBesideASlowStoreFailsNoCall(t *testing.T) {
 				longest(t, l, 10*time.Second)
 				lost := l.State().Worker
 				w.steal(l)
-				s.takes = takes
+				s.takes.Store(int64(takes))
 				wait := longest(t, l, 50*time.Second)
 				if got := l.State(); got.Worker == lost || got.Losses != 1 {
 					t.Errorf("%+v", got)
@@ -139,17 +146,17 @@ func TestAnOutageAfterALossFailsNoCall(t *testing.T) {
 	for after := range 40 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			s := &slowing{takes: 600 * time.Millisecond}
+			s := slow(600 * time.Millisecond)
 			l := w.live(s, 10*time.Minute)
 			defer l.Close(context.Background())
 			longest(t, l, 5*time.Second)
 			w.steal(l)
 			time.Sleep(time.Duration(after) * 100 * time.Millisecond)
-			s.takes = time.Hour
+			s.takes.Store(int64(time.Hour))
 			if wait := longest(t, l, 3*time.Minute); wait > 50*time.Millisecond {
 				t.Errorf("it hangs %d ms after the loss: a call waited for %v", 100*after, wait)
 			}
-			s.takes = 0
+			s.takes.Store(int64(0))
 		})
 	}
 }
@@ -157,22 +164,22 @@ func TestAnOutageAfterALossFailsNoCall(t *testing.T) {
 // A jumping clock is the machine's time, whose wall clock may be set.
 type jumping struct {
 	firn.TimeSource
-	off time.Duration
+	off atomic.Int64
 }
 
-func (j *jumping) Wall() time.Time { return j.TimeSource.Wall().Add(j.off) }
+func (j *jumping) Wall() time.Time { return j.TimeSource.Wall().Add(time.Duration(j.off.Load())) }
 
 // No other worker is free. A look that finds the loss shows that the ticks are its own still.
 func TestALossInAFullPoolAndAStopFailNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		s, clock := &slowing{takes: time.Millisecond}, &jumping{TimeSource: firn.SystemTime()}
+		s, clock := slow(time.Millisecond), &jumping{TimeSource: firn.SystemTime()}
 		l := w.live(s, 10*time.Minute, func(c *Config) { c.Generator.Layout, c.Generator.Time = layout("41/0/0/12"), clock })
 		defer l.Close(context.Background())
 		longest(t, l, 5*time.Second)
 		w.steal(l)
 		longest(t, l, 5*time.Second)
-		clock.off = 8 * time.Second
+		clock.off.Store(int64(8 * time.Second))
 		if wait := longest(t, l, time.Minute); wait > 50*time.Millisecond {
 			t.Errorf("a call waited for %v", wait)
 		}
@@ -188,7 +195,7 @@ func TestCallsWaitWhileLooksFailAfterAStop(t *testing.T) {
 		defer l.Close(context.Background())
 		longest(t, l, 5*time.Second)
 		w.store.SetDown(true)
-		clock.off = 8 * time.Second
+		clock.off.Store(int64(8 * time.Second))
 		time.AfterFunc(2*time.Second, func() { w.store.SetDown(false) })
 		if wait := longest(t, l, 20*time.Second); wait < time.Second || wait > 3*time.Second {
 			t.Errorf("a call waited for %v", wait)
