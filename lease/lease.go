@@ -125,12 +125,12 @@ type Lease struct {
 	looked  chan struct{}      // closed when callers that wait for a look should see whether they may go on
 	waiting bool               // calls wait for a look that begins later
 	hurry   func()             // ends the pause before the next look
+	hurries bool               // the latest look counted: calls that wait may hurry the next
 	settled context.CancelFunc // ends calls that keep the worker, or search for another, once there is another
 
 	// Used only by the background goroutine.
-	warnAt  time.Duration // tellEnd logs when no more than this is left
-	began   time.Duration // when the latest look began, or the claim, by the monotonic clock
-	hurries bool          // the latest look counted: calls that wait may hurry the next
+	warnAt time.Duration // tellEnd logs when no more than this is left
+	began  time.Duration // when the latest look began, or the claim, by the monotonic clock
 
 	cancel context.CancelFunc
 	done   chan struct{}

@@ -130,7 +130,9 @@ func (l *Lease) look(ctx context.Context, worker int64, do func(ctx context.Cont
 	if err == nil { // also of a source that is not Slots, and with a fence that this look has moved
 		allow()
 	}
+	l.mu.Lock()
 	l.hurries = counted
+	l.mu.Unlock()
 	return err
 }
 
@@ -166,7 +168,7 @@ func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
 	for last := 0; ; {
 		g, now := l.gen.State(), l.gen.Now()
 		l.mu.Lock()
-		looked, counted, through, closing := l.looked, l.counted, l.grant.Through, l.closing
+		looked, counted, through, closing, hurries := l.looked, l.counted, l.grant.Through, l.closing, l.hurries
 		l.mu.Unlock()
 		waited := last > 0
 		last = cmp.Or(last, counted+2)
@@ -175,7 +177,7 @@ func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
 			return firn.ErrClosed
 		case g.Fence > at.Tick, waited && max(g.Last+1, now) <= g.Fence: // the clock may have been set back
 			return nil
-		case at.Revoked || max(g.Fence, now-1) >= through || counted >= last:
+		case at.Revoked || g.Fence >= through || counted >= last, now > through && (waited || !hurries): // no look allows more
 			return at
 		}
 		l.mu.Lock()

@@ -535,3 +535,43 @@ func TestAForgottenHolderThatCannotWriteEnds(t *testing.T) {
 		}
 	})
 }
+
+// A look takes a call, or two, and its successor another.
+func TestHowFarTheGeneratorMayGo(t *testing.T) {
+	for look, want := range map[time.Duration]time.Duration{
+		minLook: 325 * time.Millisecond, time.Second: 6500 * time.Millisecond, defaultLook: 6500 * time.Millisecond, time.Minute: 62500 * time.Millisecond,
+	} {
+		if got := overdueAfter(look); got != want {
+			t.Errorf("look %v: %v, want %v", look, got, want)
+		}
+	}
+	w := newWorld(t)
+	l := w.watched(w.shared, func(c *Config) {
+		c.Generator.Ahead, c.Look = 5*time.Millisecond, minLook
+		c.Generator.Layout = layout("41/0/8/12,unit=10ms")
+	})
+	w.time.Pass(time.Second)
+	l.turn(context.Background())
+	// 325 ms and a lead of 7 ms, in whole ticks.
+	if got, want := l.gen.State().Fence, l.gen.Now()+33+1; got != want {
+		t.Errorf("the fence is at %d, want %d", got, want)
+	}
+}
+
+// The fence itself is over: a call hurries the look that finds this, and fails.
+func TestACallAfterAStopBeyondTheFenceHurriesALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.watched(w.shared)
+		w.time.Pass(2 * time.Minute)
+		call := w.taking(l)
+		if call.over || !l.waiting {
+			t.Fatalf("it does not wait for a look: %v", call.err)
+		}
+		l.turn(context.Background())
+		if synctest.Wait(); !call.over || call.err != nil && !errors.Is(call.err, firn.ErrFence) {
+			t.Errorf("%+v", call)
+		}
+		w.mustTake(l, 1)
+	})
+}
