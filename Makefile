@@ -12,12 +12,14 @@ FOR      ?= 1h
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
+# One compares what calls cost, and runs alone.
 .PHONY: test
 test: ## run all tests of all modules (installs the servers and clients they start)
 	scripts/need-servers
 	scripts/need-tools
 	scripts/need-clients
-	go test -timeout 30m $(PACKAGES)
+	go test -timeout 30m $$(go list $(PACKAGES) | grep -v '/bench/report$$')
+	go test ./bench/report
 
 # Five packages only start processes, none built with the race detector, for a quarter of an hour. What
 # these run is under it in the others. A sixth compares what calls cost. In the simulator one goroutine runs at a time.

@@ -8,7 +8,7 @@ instead of an id while it has none: a call waits for half a second at most. It e
 
 --fork: at the line "fork" it forks, and both processes go on until the input ends (where a language cannot fork, it changes the
 process id that the client sees); at "child" it forks, and the child makes some ids and exits as a program does; at "block" it
-computes for six seconds.
+computes for 7.5 seconds.
 
 --signals: at SIGUSR1, if it is in a call, its handler forks, and the child prints what the call returns and ends; at SIGUSR2 its
 handler makes an id, and prints it if there is one; after the line "busy" it makes its ids every 20 milliseconds.

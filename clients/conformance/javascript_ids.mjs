@@ -10,7 +10,7 @@ process.stdin.on('data', line => {
   if (!blocked) Object.defineProperty(process, 'pid', { value: process.pid + 1, configurable: true }) // Node cannot fork
 })
 for (;;) {
-  for (const until = performance.now() + 6000; blocked && performance.now() < until;);
+  for (const until = performance.now() + 7500; blocked && performance.now() < until;);
   blocked = false
   for (let i = 0; i < 510; i++) {
     try {

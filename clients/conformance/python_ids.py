@@ -47,7 +47,7 @@ while True:
         os.close(end)
         threading.Thread(target=until_parent_ends, daemon=True).start()
     if line == "block":
-        time.sleep(6)
+        time.sleep(7.5)
     if line == "busy":
         pause = 0.02
     if line == "child" and os.fork() == 0:

@@ -46,7 +46,7 @@ loop do
       exit!(0)
     end
   end
-  sleep 6 if line == 'block'
+  sleep 7.5 if line == 'block'
   pause = 0.02 if line == 'busy'
   if line == 'child' && fork.nil?
     10.times { show.call { ids.next } }
