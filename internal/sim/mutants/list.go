@@ -430,8 +430,4 @@ var mutants = []mutant{
 		name: "a holder goes on while its look is overdue", regime: sim.Reasserted,
 		edits: []edit{{"lease/lease.go", "l.overdue = s.overdue()", "l.overdue = 0 * s.overdue()"}},
 	},
-	{
-		name: "a look that fails, or finds that the worker is lost, counts after a pause", regime: sim.Reasserted,
-		edits: []edit{{"lease/overdue.go", "since <= k.slots.rules.grace, since <= k.slots.overdue():", "since <= maxWindow, since <= maxWindow:"}},
-	},
 }
