@@ -12,7 +12,7 @@ FOR      ?= 1h
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-# One compares what calls cost, and runs alone.
+# One package compares what calls cost: it runs alone.
 .PHONY: test
 test: ## run all tests of all modules (installs the servers and clients they start)
 	scripts/need-servers

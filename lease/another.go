@@ -113,8 +113,8 @@ func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask 
 		if waitErr == nil {
 			return grant, err
 		}
-		look, over := turns.WithTimeout(ctx, clock, callTimeout)
-		lookErr := l.look(look, lost.Worker, func(ctx context.Context) error { return l.source.Look(ctx, lost) })
+		bounded, over := turns.WithTimeout(ctx, clock, callTimeout)
+		lookErr := l.look(bounded, lost.Worker, func(ctx context.Context) error { return l.source.Look(ctx, lost) })
 		over()
 		l.halt(ctx, lost, lookErr)
 		if lookErr == nil {

@@ -35,15 +35,15 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	if err != nil {
 		return held, err
 	}
-	look := s.begins(ctx, h)
-	held, err = s.stay(ctx, look, held, ask)
-	look.ended(err)
+	current := s.beginLook(ctx, h)
+	held, err = s.stay(ctx, current, held, ask)
+	current.ended(err)
 	return held, err
 }
 
 // stay reads a slot and writes what the rules decide. With an ask, it moves the fence.
-func (s *Slots) stay(ctx context.Context, look *look, held firn.Grant, ask *Ask) (_ firn.Grant, err error) {
-	h := look.at
+func (s *Slots) stay(ctx context.Context, current *look, held firn.Grant, ask *Ask) (_ firn.Grant, err error) {
+	h := current.at
 	reg := s.slot(held.Worker)
 	reg.Patience = patience(s.cfg.Look)
 	var entry store.Entry
@@ -55,6 +55,10 @@ func (s *Slots) stay(ctx context.Context, look *look, held firn.Grant, ask *Ask)
 		patient, cancel := turns.WithTimeout(ctx, s.cfg.Generator.Time, patience(s.cfg.Look))
 		_, clockErr, err = s.beside(patient, func() (err error) { entry, err = reg.Read(patient); return err })
 		cancel()
+	}
+	var found *Slot
+	if err == nil {
+		found, err = s.parse(entry)
 	}
 	if err != nil {
 		return held, errors.Join(fmt.Errorf("lease: look at worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err), clockErr)
@@ -70,14 +74,14 @@ func (s *Slots) stay(ctx context.Context, look *look, held firn.Grant, ask *Ask)
 	}
 	// A write that only moves the fence must not delay the next look. It is made again at that.
 	write, cancel := ctx, func() {}
-	if found, _ := s.parse(entry); !s.rules.forgot(h, found) {
+	if !s.rules.forgot(h, found) {
 		write, cancel = turns.WithTimeout(ctx, s.cfg.Generator.Time, patience(s.cfg.Look))
 	}
 	defer cancel()
 	m, err := s.move(write, reg, func(found *Slot) (move, error) {
 		m, err := s.rules.stand(h, found, s.latest(here), wish, s.late(h.looked))
-		if look.forgot = look.forgot || m.forgot; err == nil && !m.forgot {
-			look.counts() // before a write, which may take long
+		if current.forgot = current.forgot || m.forgot; err == nil && !m.forgot {
+			current.counts() // before a write, which may take long
 		}
 		return m, err
 	})
@@ -98,7 +102,7 @@ func (s *Slots) stay(ctx context.Context, look *look, held firn.Grant, ask *Ask)
 		}
 		return held, err
 	}
-	look.counts()
+	current.counts()
 	s.change(h, func(h *holding) { h.fence = max(h.fence, m.fence) })
 	if clockErr == nil {
 		held.Through = m.fence

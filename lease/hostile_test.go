@@ -278,7 +278,7 @@ func TestASwitchGetsTheTicksItAsksFor(t *testing.T) {
 	}
 }
 
-// stepped is the system's time with a wall clock that may be set back.
+// stepped is the system's time with a wall clock that may be set back, or ahead.
 type stepped struct {
 	firn.TimeSource
 	back atomic.Int64

@@ -204,8 +204,8 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, hurries: true, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence
-	s, waits := source.(fenced)
-	if _, test := g.Time.(idler); waits && !test && g.Clock != firn.ClockVirtual { // tests move such a clock faster than looks can begin
+	s, ok := source.(fenced)
+	if _, test := g.Time.(idler); ok && !test && g.Clock != firn.ClockVirtual { // tests move such a clock faster than looks can begin
 		l.overdue = s.overdue()
 	}
 	if _, made := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); made != nil {

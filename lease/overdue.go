@@ -52,7 +52,7 @@ type look struct {
 
 type allowKey struct{}
 
-func (s *Slots) begins(ctx context.Context, h holding) *look {
+func (s *Slots) beginLook(ctx context.Context, h holding) *look {
 	allow, ok := ctx.Value(allowKey{}).(func())
 	if !ok { // of a loan
 		allow = func() {}

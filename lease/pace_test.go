@@ -161,25 +161,17 @@ func TestAnOutageAfterALossFailsNoCall(t *testing.T) {
 	}
 }
 
-// A jumping clock is the machine's time, whose wall clock may be set.
-type jumping struct {
-	firn.TimeSource
-	off atomic.Int64
-}
-
-func (j *jumping) Wall() time.Time { return j.TimeSource.Wall().Add(time.Duration(j.off.Load())) }
-
 // No other worker is free. A look that finds the loss shows that the ticks are its own still.
 func TestALossInAFullPoolAndAStopFailNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		s, clock := slow(time.Millisecond), &jumping{TimeSource: firn.SystemTime()}
+		s, clock := slow(time.Millisecond), &stepped{TimeSource: firn.SystemTime()}
 		l := w.live(s, 10*time.Minute, func(c *Config) { c.Generator.Layout, c.Generator.Time = layout("41/0/0/12"), clock })
 		defer l.Close(context.Background())
 		longest(t, l, 5*time.Second)
 		w.steal(l)
 		longest(t, l, 5*time.Second)
-		clock.off.Store(int64(8 * time.Second))
+		clock.back.Store(-int64(8 * time.Second))
 		if wait := longest(t, l, time.Minute); wait > 50*time.Millisecond {
 			t.Errorf("a call waited for %v", wait)
 		}
@@ -190,12 +182,12 @@ func TestALossInAFullPoolAndAStopFailNoCall(t *testing.T) {
 func TestCallsWaitWhileLooksFailAfterAStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		clock := &jumping{TimeSource: firn.SystemTime()}
+		clock := &stepped{TimeSource: firn.SystemTime()}
 		l := w.live(&slowing{}, time.Minute, func(c *Config) { c.Generator.Time, c.Generator.Clock = clock, firn.ClockWall })
 		defer l.Close(context.Background())
 		longest(t, l, 5*time.Second)
 		w.store.SetDown(true)
-		clock.off.Store(int64(8 * time.Second))
+		clock.back.Store(-int64(8 * time.Second))
 		time.AfterFunc(2*time.Second, func() { w.store.SetDown(false) })
 		if wait := longest(t, l, 20*time.Second); wait < time.Second || wait > 3*time.Second {
 			t.Errorf("a call waited for %v", wait)

@@ -161,7 +161,7 @@ func TestNamesOfHistories(t *testing.T) {
 // pause, only strict pools are safe.
 func TestViolationsBeyondThePromisesAreFound(t *testing.T) {
 	found := map[string]int{}
-	const n, least = 240, 1
+	const n, least = 900, 5
 	for _, r := range playAll(t, fixed(n), Options{Regime: Unprotected}) {
 		if r.Finding != nil {
 			found[r.Finding.Kind]++
