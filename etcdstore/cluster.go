@@ -65,9 +65,9 @@ func is(err, of error) bool { return err != nil && rpctypes.ErrorDesc(err) == rp
 const askTimeout = time.Second
 
 // agree returns nil if the answer comes from the same cluster as all earlier ones. An answer from another
-// cluster counts if all members that answer belong to it: it replaced the first. Otherwise no answer
-// counts until they agree: members of two clusters are two stores, and calls would alternate between
-// them. Each member is asked over its own connection: a single name may lead to several.
+// cluster counts if all members that have a leader belong to it: it replaced the first, whose last members may still
+// run. Otherwise no answer counts until they agree: members of two clusters are two stores, and calls would alternate
+// between them. Each member is asked over its own connection: a single name may lead to several.
 func (s *Store) agree(ctx context.Context, header *pb.ResponseHeader) error {
 	id := header.GetClusterId()
 	named := s.client.Endpoints()
@@ -81,7 +81,7 @@ func (s *Store) agree(ctx context.Context, header *pb.ResponseHeader) error {
 	var group sync.WaitGroup
 	for i, member := range named {
 		group.Go(func() {
-			if status, err := s.client.Status(ctx, member); err == nil {
+			if status, err := s.client.Status(ctx, member); err == nil && status.Leader != 0 {
 				of[i] = status.Header.GetClusterId()
 			}
 		})

@@ -49,6 +49,27 @@ func TestMembersOfTwoClustersAreNotOneStore(t *testing.T) {
 	}
 }
 
+// Two of three members are lost for good, and one is made again at its address while the third still runs.
+func TestAMemberWithoutALeaderDoesNotKeepItsClusterAlive(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	first, other := servers.Etcd(t), servers.Etcd(t, "--initial-cluster-token=other")
+	other.Kill()
+	s := open(t, "etcd://"+first.Addr()+","+other.Addr())
+	if _, err := s.CompareAndSwap(ctx, "k", 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	must[*clientv3.MemberAddResponse](t)(raw(t, first, "", "").MemberAdd(ctx, []string{"http://" + servers.Nowhere(t)}))
+	other.Restart()
+	var err error
+	for !errors.Is(err, store.ErrNotFound) {
+		if _, err = s.Get(ctx, "k"); ctx.Err() != nil {
+			t.Fatalf("the other is alone: %v", err)
+		}
+	}
+}
+
 // As with a host name that has the addresses of two, or a load balancer.
 func TestANameOfTwoClustersIsNotOneStore(t *testing.T) {
 	t.Parallel()

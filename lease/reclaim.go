@@ -16,8 +16,9 @@ import (
 // the fence has passed by every clock in use.
 //
 // With gone, the operator guarantees that the holder has ended and made no id with a time after gone.
-// Then a fence further ahead is moved back to gone. If the guarantee is wrong, ids are duplicated. The
-// zero time keeps the fence. So does a slot that its holder released: that fence is the last tick used.
+// Then a fence further ahead is moved back to gone, but not before the holder's first tick: earlier holders may have
+// run ahead of the clock. If the guarantee is wrong, ids are duplicated. The zero time keeps the fence. So does a slot
+// that its holder released: that fence is the last tick used.
 //
 // Reclaim returns the new slot. Errors: [store.ErrNotFound] when there is no such pool or slot,
 // [store.ErrConflict] when the holder wrote it meanwhile, and the store's.
@@ -33,16 +34,19 @@ func Reclaim(ctx context.Context, s store.Store, pool string, datacenter, worker
 	if slot.revision == 0 {
 		return Slot{}, fmt.Errorf("lease: worker %d of pool %q: %w: it was never used", worker, pool, store.ErrNotFound)
 	}
-	fence, taken := slot.Fence, !slot.Free || slot.Taken
+	fence, taken, began := slot.Fence, !slot.Free || slot.Taken, slot.After
+	if slot.Taken && slot.Began != 0 { // taken for the second time
+		began = slot.Began
+	}
 	if taken && !gone.IsZero() { // otherwise the fence is the last tick that its holder used
 		tick, err := p.Layout.Tick(gone)
 		if err != nil {
 			return slot, err
 		}
-		fence = min(fence, tick)
+		fence = min(fence, max(tick, began))
 	}
 	next := slot // keep the host and process that it was taken from, for people
-	next.After, next.Fence, next.Until = fence, fence, p.Layout.Time(fence)
+	next.Began, next.After, next.Fence, next.Until = began, fence, fence, p.Layout.Time(fence)
 	next.Free, next.Taken = true, taken
 	next.Gone = next.Taken && (slot.Gone || !gone.IsZero())
 	next.Owner, next.Write, next.At = register.Token(), slot.Write+1, time.Now().UTC()

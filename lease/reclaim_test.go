@@ -83,6 +83,34 @@ func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) 
 
 // TestAnUnknownWorkerStartsAtThePresent: the store may have forgotten a
 // holder that is gone, which used ticks up to the present.
+// An earlier holder's ids ran ahead of the clock, and the last one began above them.
+func TestAFenceMovesBackNoFurtherThanTheStartOfWhoIsGone(t *testing.T) {
+	ctx := context.Background()
+	pinned := int64(0)
+	for _, twice := range []bool{false, true} { // taken back without the guarantee first
+		w := newWorld(t)
+		s, ask := w.slots(t, func(c *Config) { c.Pinned, c.PinnedAhead = &pinned, true })
+		ahead := must(s.Acquire(ctx, ask()))
+		used := ahead.After + 30_000
+		if err := s.Release(ctx, ahead, used); err != nil {
+			t.Fatal(err)
+		}
+		if gone := must(s.Acquire(ctx, ask())); gone.After < used {
+			t.Fatalf("it begins after %d, and ticks up to %d are used", gone.After, used)
+		}
+		if twice {
+			must(Reclaim(ctx, w.mem, "default", 0, 0, time.Time{}))
+		}
+		if slot := must(Reclaim(ctx, w.mem, "default", 0, 0, w.time.Wall())); slot.Fence != used {
+			t.Errorf("twice %v: the fence is at %d, and ticks up to %d are used", twice, slot.Fence, used)
+		}
+		must(Reclaim(ctx, w.mem, "default", 0, 0, w.time.Wall()))
+		if got := w.fence(); got != used {
+			t.Errorf("once more: the fence is at %d, and ticks up to %d are used", got, used)
+		}
+	}
+}
+
 func TestAnUnknownWorkerStartsAtThePresent(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)

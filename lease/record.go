@@ -87,11 +87,12 @@ type Slot struct {
 	// twice the tolerance of clocks later if its holder did not release it. The stored value, for
 	// people only, is when that tick begins.
 	Until time.Time `json:"until"`
-	Free  bool      `json:"free,omitempty"`  // released
-	Taken bool      `json:"taken,omitempty"` // released, but not by its holder, which may not know yet
-	Gone  bool      `json:"gone,omitempty"`  // taken, and an operator guaranteed that its holder has ended
-	Owner string    `json:"owner"`           // the token of the process that wrote it last: containers share host name and process id
-	Write uint64    `json:"write"`           // above that of the record it replaced
+	Free  bool      `json:"free,omitempty"`         // released
+	Taken bool      `json:"taken,omitempty"`        // released, but not by its holder, which may not know yet
+	Gone  bool      `json:"gone,omitempty"`         // taken, and an operator guaranteed that its holder has ended
+	Began firn.Tick `json:"began,string,omitempty"` // After before it was taken: earlier holders may have used the ticks up to it
+	Owner string    `json:"owner"`                  // the token of the process that wrote it last: containers share host name and process id
+	Write uint64    `json:"write"`                  // above that of the record it replaced
 	Host  string    `json:"host,omitempty"`
 	PID   int       `json:"pid,omitempty"`
 	Since time.Time `json:"since"` // when the owner took it
