@@ -13,13 +13,13 @@ import (
 )
 
 // Ready returns nil while the service, as far as it knows, can issue ids of every named
-// namespace or, without names, of any namespace. It does not wait for the store: after a
+// namespace or, without names, of any namespace, once all pools are joined. It does not wait for the store: after a
 // failure of the store it probes it in the background for later calls. Errors are a
 // [failure.Failure], not_ready, shutting_down or unknown_namespace, with text that is safe for everyone.
 //
 // Why any: usually all servers share one store. If a sequence that lost its store made a
 // server not ready, all servers would leave their balancer at once, and ids that need no
-// store would be unavailable too.
+// store would be unavailable too. Why all pools: in a rolling update each server that is ready lets an earlier one end.
 func (s *Service) Ready(names ...string) error {
 	if s.draining.Load() {
 		return readyError("shutting_down", "the server is shutting down")
@@ -64,6 +64,11 @@ func (s *snapshot) judge() *readiness {
 	}
 	if len(cannot) == len(s.namespaces) && len(cannot) > 0 {
 		r.err = notReady("no namespace can issue: " + r.lacking + sayWhy)
+	}
+	for _, p := range s.pools {
+		if _, err := p.held(); err != nil {
+			r.err = notReady("the server is starting: " + r.lacking + sayWhy)
+		}
 	}
 	return r
 }
