@@ -32,7 +32,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 	const root = "github.com/firn-id/firn"
 	allowed := map[string][]string{ // by folder, beside the standard library
 		".":                       {root, root + "/firntest"},
-		"firntest":                {root, root + "/firntest", root + "/lease"},
+		"firntest":                {root, root + "/firntest", root + "/lease", root + "/internal/turns"},
 		"store":                   {root, root + "/store", root + "/store/memstore"},
 		"store/filestore":         {root + "/store/backend", root + "/store", root + "/store/filestore", root + "/store/storetest"},
 		"store/memstore":          {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},

@@ -32,6 +32,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/firn-id/firn/internal/turns"
 )
 
 // A Clock is a firn.TimeSource that moves only when a test moves it, or when a caller sleeps: Sleep
@@ -40,6 +42,8 @@ import (
 // long as a look, and renews it. A lease in use also ends its ids while a look is overdue; with a Clock, which moves
 // faster than looks can begin, it does not. Its methods may be called concurrently.
 type Clock struct {
+	manual // tells a lease
+
 	mu    sync.Mutex
 	mono  time.Duration
 	wall  time.Time
@@ -47,6 +51,8 @@ type Clock struct {
 	slept time.Duration
 	later []timer
 }
+
+type manual = turns.Manual
 
 // A timer is a call that AfterFunc has promised.
 type timer struct {
@@ -71,8 +77,12 @@ func (c *Clock) Monotonic() time.Duration {
 	return c.mono
 }
 
-// Pass lets d pass on both clocks, and then makes the calls of AfterFunc that are due.
+// Pass lets d pass on both clocks, and then makes the calls of AfterFunc that are due. It panics if d is negative: Step
+// sets the wall clock back.
 func (c *Clock) Pass(d time.Duration) {
+	if d < 0 {
+		panic("firntest: Pass(" + d.String() + "): time does not go back; Step sets the wall clock back")
+	}
 	c.mu.Lock()
 	c.mono += d
 	c.wall = c.wall.Add(c.shown(d))
@@ -145,7 +155,7 @@ func (c *Clock) AfterFunc(d time.Duration, do func()) {
 	c.later = append(c.later, timer{c.mono + d, do})
 }
 
-// Timers returns how many calls AfterFunc has promised that are not due.
+// Timers returns how many calls of AfterFunc are pending.
 func (c *Clock) Timers() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

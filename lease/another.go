@@ -127,10 +127,7 @@ func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask 
 
 // searchLimit bounds one search for another worker.
 func (l *Lease) searchLimit() time.Duration {
-	if s, ok := l.source.(fenced); ok {
-		return callTimeout + s.waits()
-	}
-	return callTimeout
+	return callTimeout + l.traits.Wait
 }
 
 // other acquires a worker beside the one in use, into spare. It refuses a worker that the source

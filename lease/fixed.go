@@ -65,7 +65,10 @@ type use struct {
 	last  firn.Tick // the last tick that ids may carry; endless while it is held
 }
 
-// fit implements [checked].
+// Traits implements [Source].
+func (f *fixed) Traits() Traits { return Traits{Fit: f.fit} }
+
+// fit returns an error if these numbers cannot keep a lease.
 func (f *fixed) fit(cfg Config) error {
 	f.mu.Lock()
 	f.layout = cfg.Generator.Layout

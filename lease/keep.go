@@ -31,8 +31,8 @@ func (l *Lease) pause(ctx context.Context, d time.Duration) error {
 	pause, end := l.awaited(ctx)
 	defer end()
 	sleep := l.cfg.Generator.Time.Sleep
-	if c, ok := l.cfg.Generator.Time.(idler); ok {
-		sleep = c.Idle
+	if idle, ok := turns.Idle(l.cfg.Generator.Time); ok {
+		sleep = idle
 	}
 	if err := sleep(pause, d); ctx.Err() != nil {
 		return err
@@ -43,12 +43,6 @@ func (l *Lease) pause(ctx context.Context, d time.Duration) error {
 // untilLook returns how long to wait for the next look.
 func (l *Lease) untilLook() time.Duration {
 	return l.cfg.Look - (l.cfg.Generator.Time.Monotonic() - l.began)
-}
-
-// An idler is a clock for tests, as in firntest. Its Sleep moves it, since the caller waits for that. For the pause before a
-// look it has another method.
-type idler interface {
-	Idle(ctx context.Context, d time.Duration) error
 }
 
 // turn keeps the worker, and then releases those left, in the time that remains until the next look: slow releases must

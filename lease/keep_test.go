@@ -127,19 +127,19 @@ func TestASearchLastsAsLongAsThePoolMakesNewcomersWait(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	quick, _ := w.slots(t, func(c *Config) { c.Generator.Layout = layout("41/0/4/12") })
-	if got := quick.waits(); got != 2*grace {
+	if got := quick.Traits().Wait; got != 2*grace {
 		t.Errorf("by default: %v", got)
 	}
 	slow, _ := w.slots(t, func(c *Config) { c.Generator.Layout, c.Look, c.Pool = layout("41/0/4/12"), time.Minute, "slow" })
-	if got, want := slow.waits(), 2*(time.Minute+9*time.Second); got != want {
+	if got, want := slow.Traits().Wait, 2*(time.Minute+9*time.Second); got != want {
 		t.Errorf("of one that looks seldom: %v, want %v", got, want)
 	}
 	l := must(start(ctx, slow, Config{Generator: firn.Config{Layout: slow.cfg.Generator.Layout, Time: w.time}}))
-	if got, want := l.searchLimit(), callTimeout+slow.waits(); got != want {
+	if got, want := l.searchLimit(), callTimeout+slow.Traits().Wait; got != want {
 		t.Errorf("it searches for %v, want %v", got, want)
 	}
 	strict, _ := w.slots(t, func(c *Config) { c.Store, c.Strict = remote{c.Store, w.time.Wall, nil}, time.Hour })
-	if got := strict.waits(); got != time.Hour+defaultTolerance+2*grace {
+	if got := strict.Traits().Wait; got != time.Hour+defaultTolerance+2*grace {
 		t.Errorf("in a strict pool: %v", got)
 	}
 }

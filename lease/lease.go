@@ -108,6 +108,7 @@ const (
 // usable. Its methods may run concurrently.
 type Lease struct {
 	source  Source
+	traits  Traits // of source
 	gen     *firn.Generator
 	cfg     Config
 	window  firn.Tick
@@ -204,9 +205,11 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, hurries: true, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence
-	s, ok := source.(fenced)
-	if _, test := g.Time.(idler); ok && !test && g.Clock != firn.ClockVirtual { // tests move such a clock faster than looks can begin
-		l.overdue = s.overdue()
+	if source != nil { // only Check has none
+		l.traits = source.Traits()
+	}
+	if _, test := turns.Idle(g.Time); !test && g.Clock != firn.ClockVirtual { // tests move such a clock faster than looks can begin
+		l.overdue = l.traits.Overdue
 	}
 	if _, made := firn.NewLeased(*g, firn.Grant{After: -1, Through: 0}); made != nil {
 		err = errors.Join(err, made)
@@ -214,8 +217,8 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s, ok := source.(checked); ok {
-		if err := s.fit(cfg); err != nil {
+	if l.traits.Fit != nil {
+		if err := l.traits.Fit(cfg); err != nil {
 			return nil, err
 		}
 	}

@@ -22,6 +22,8 @@ type leaver struct {
 	fail     func(ctx context.Context, worker int64) error
 }
 
+func (*leaver) Traits() Traits { return Traits{} }
+
 func (s *leaver) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
 	worker := s.give[0]
 	s.give = s.give[1:]

@@ -17,7 +17,8 @@ import (
 //
 // A look counts if it finds its slot as it should be, and, before it is overdue, also if it fails: holders go on while the
 // store is away. When it ends matters, not when it begins: after a pause a connection may be dead, an answer may lose
-// against a time-out, and who was granted the ticks meanwhile may be forgotten. A look that finds its slot forgotten
+// against a time-out, and who was granted the ticks meanwhile may be forgotten. Nor does a failed look count that ended
+// later than its time-out: this process was stopped or starved, and the store may have answered. A look that finds its slot forgotten
 // counts once the slot is written again, and until then no failed one does.
 
 // overdueAfter is how long after the beginning of a look the next one has ended. It begins a look later, or after the calls
@@ -68,15 +69,18 @@ func (k *look) counts() {
 }
 
 // ended decides whether a look counts, by its error. One that finds the worker lost proves that no other was granted its
-// ticks, unless newcomers may have waited before it.
+// ticks, unless newcomers may have waited before it. One that fails later than its time-out was held up in this process,
+// not by the store.
 func (k *look) ended(err error) {
-	switch since := k.at.looked.until(k.slots.read()); {
+	now, call := k.slots.read(), patience(k.slots.cfg.Look)
+	prompt := k.began.until(now) <= call+call/8
+	switch since := k.at.looked.until(now); {
 	case err == nil:
 		k.counts()
 	case errors.Is(err, ErrOverlap), errors.Is(err, errPast):
 	case k.forgot:
 		k.slots.change(k.at, func(h *holding) { h.forgot = true })
-	case errors.Is(err, ErrLost) && since <= k.slots.rules.grace, since <= k.slots.overdue():
+	case errors.Is(err, ErrLost) && since <= k.slots.rules.grace, since <= k.slots.overdue() && prompt:
 		k.counts()
 	}
 }

@@ -226,6 +226,8 @@ func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 // twice is a source with one worker, which it grants again and again.
 type twice struct{ Source }
 
+func (twice) Traits() Traits { return Traits{} }
+
 func (twice) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
 	return firn.Grant{Worker: 3, After: max(ask.From-1, -1), Through: endless}, nil
 }

@@ -127,12 +127,13 @@ func (cfg *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// waits implements [fenced].
-func (s *Slots) waits() time.Duration {
-	return s.rules.wait() + 2*s.rules.grace // twice, in case the store changes its life in between
+// Traits implements [Source].
+func (s *Slots) Traits() Traits {
+	wait := s.rules.wait() + 2*s.rules.grace // twice, in case the store changes its life in between
+	return Traits{Fit: s.fit, Fences: true, Wait: wait, Overdue: s.overdue()}
 }
 
-// fit implements [checked].
+// fit returns an error if these slots cannot keep a lease.
 func (s *Slots) fit(cfg Config) error {
 	g := &cfg.Generator
 	switch {

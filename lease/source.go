@@ -33,18 +33,18 @@ type Source interface {
 	// error other than [ErrLost] it is called again. It must not touch a later grant of the same
 	// worker, even one of this process: After identifies the grant.
 	Release(ctx context.Context, held firn.Grant, last firn.Tick) error
+
+	// Traits returns what a holder must know of the source. It is called once.
+	Traits() Traits
 }
 
-// A checked source checks whether it can keep a lease.
-type checked interface {
-	fit(cfg Config) error
-}
-
-// A fenced source remembers fences, and knows how long a newcomer may have to wait beside the calls of
-// its store.
-type fenced interface {
-	waits() time.Duration
-	overdue() time.Duration // how long a holder may go on without a look; 0: up to its fence
+// Traits are those of a [Source]. The zero value is right for one that fits every lease, and does not remember
+// which ticks were used.
+type Traits struct {
+	Fit     func(Config) error // an error if the source cannot keep such a lease; nil: it can keep any
+	Fences  bool               // grants begin after all ticks of earlier ones; otherwise a holder begins after all that its clock can have shown
+	Wait    time.Duration      // how long Acquire may wait, beside the calls of its store
+	Overdue time.Duration      // how long a holder may go on without a look that counts; 0: up to its fence
 }
 
 // switches reports whether a chain takes another worker when the clock goes back.
@@ -78,7 +78,7 @@ func (l *Lease) newAsk(from firn.Tick) Ask {
 	g := &l.cfg.Generator
 	wall := g.Time.Wall() // read once: the process may be paused between two readings
 	lead, most := fencedLead(*g), g.Layout.MaxTick()
-	if _, fences := l.source.(fenced); !fences {
+	if !l.traits.Fences {
 		lead = g.Lead()
 		if most < math.MaxInt64 {
 			most++ // an earlier life may have used the last tick: nothing is left

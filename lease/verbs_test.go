@@ -25,6 +25,7 @@ type workers interface {
 	Renew(ctx context.Context, held firn.Grant, ask lease.Ask) (firn.Grant, error)
 	Look(ctx context.Context, held firn.Grant) error
 	Release(ctx context.Context, held firn.Grant, last firn.Tick) error
+	Traits() lease.Traits
 }
 
 var (

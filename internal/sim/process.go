@@ -294,16 +294,8 @@ func (f *firnProcess) source(l *life, cfg lease.Config) (lease.Source, error) {
 		return &watched{&own{f.m, l}, l}, nil
 	}
 	slots, err := lease.NewSlots(cfg)
-	return &watchedSlots{watched{slots, l}, below{slots}}, err
+	return &watched{slots, l}, err
 }
-
-// watchedSlots are slots with a watch and the other methods that [lease.Keep] calls.
-type watchedSlots struct {
-	watched
-	below
-}
-
-type below struct{ *lease.Slots }
 
 // live issues ids until it is time to leave, and then closes.
 func (f *firnProcess) live(l *life, kept *lease.Lease) {

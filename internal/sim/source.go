@@ -103,6 +103,9 @@ func (o *own) Look(ctx context.Context, held firn.Grant) error {
 	return o.held(ctx, held, func(*entitled) error { return nil })
 }
 
+// Traits implements [lease.Source].
+func (o *own) Traits() lease.Traits { return lease.Traits{} }
+
 // Release implements [lease.Source].
 func (o *own) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
 	return o.held(ctx, held, func(e *entitled) error {

@@ -22,6 +22,24 @@ type Scheduler interface {
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
+// A Manual is embedded by clocks that a test moves. Other packages cannot become one by a method of some name.
+type Manual struct{}
+
+func (Manual) manual() {}
+
+// Idle returns the wait of background work by a clock that a test moves. Its Sleep moves the clock, since a caller waits
+// for that; Idle does not. False: of another clock.
+func Idle(timeSource any) (func(ctx context.Context, d time.Duration) error, bool) {
+	c, ok := timeSource.(interface {
+		manual()
+		Idle(ctx context.Context, d time.Duration) error
+	})
+	if !ok {
+		return nil, false
+	}
+	return c.Idle, true
+}
+
 // Go runs do beside the caller.
 func Go(timeSource any, do func()) {
 	if s, ok := timeSource.(Scheduler); ok {

@@ -200,7 +200,7 @@ const postgresFacts = `SELECT COALESCE((SELECT string_agg(name || ' ' || setting
 		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
 	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass OR srrelid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)),
 	EXISTS (SELECT FROM pg_replication_origin), ` + postgresElsewhere + `pg_class.oid <> '` + Table + `'::regclass), ''),
-	current_setting('server_version_num')::int, NOT ` + postgresWritable + `, CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(names FROM '([0-9]+)\s*\('), '1')::int END, names LIKE '%*%', standbys.*
+	current_setting('server_version_num')::int, NOT ` + postgresWritable + `, CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(upper(names) FROM '^(?:(?:FIRST|ANY)\s+)?([0-9]+)\s*\('), '1')::int END, names LIKE '%*%', standbys.*
 FROM (SELECT CASE current_setting('max_wal_senders') WHEN '0' THEN '' ELSE trim(current_setting('synchronous_standby_names')) END AS names) AS setting,
 	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async'), count(*) > count(DISTINCT lower(application_name))
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'

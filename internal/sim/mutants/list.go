@@ -188,7 +188,7 @@ var mutants = []mutant{
 		name: "the calls of a look have no bound of their own, and no look is overdue", regime: sim.Reasserted,
 		edits: []edit{
 			{"lease/holding.go", "\treg := s.slot(held.Worker)\n\treg.Patience = patience(s.cfg.Look)\n", "\treg := s.slot(held.Worker)\n"},
-			{"lease/lease.go", "l.overdue = s.overdue()", "l.overdue = 0 * s.overdue()"},
+			{"lease/lease.go", "l.overdue = l.traits.Overdue", "l.overdue = 0 * l.traits.Overdue"},
 		},
 	},
 	{
@@ -428,6 +428,6 @@ var mutants = []mutant{
 	},
 	{
 		name: "a holder goes on while its look is overdue", regime: sim.Reasserted,
-		edits: []edit{{"lease/lease.go", "l.overdue = s.overdue()", "l.overdue = 0 * s.overdue()"}},
+		edits: []edit{{"lease/lease.go", "l.overdue = l.traits.Overdue", "l.overdue = 0 * l.traits.Overdue"}},
 	},
 }

@@ -182,6 +182,8 @@ func init() {
 		second := servers.PostgresStandby(d, server, "-c", "cluster_name=b")
 		d.set(server, "synchronous_standby_names", "a, b")
 		d.finds("doubtful", "replicas", "promote none but the one that has most", "--store", url)
+		d.set(server, "synchronous_standby_names", `a, "b 2 (backup)", b`) // of which a write waits for one
+		d.finds("doubtful", "replicas", "promote none but the one that has most", "--store", url)
 		second.Kill()
 		first.Kill()
 		d.finds("bad", "replicas", "start them, or turn the setting off", "--store", url)

@@ -12,7 +12,8 @@ import (
 )
 
 // named returns an error if a URL leaves host, port or database to the environment or the user: processes with one URL must
-// have one store. A service of libpq may name what the URL does not set. The driver made cfg of the URL.
+// have one store. So does one that leaves it the schema: options may set search_path. A service of libpq may name what the URL
+// does not set. The driver made cfg of the URL.
 func named(text string, cfg *pgx.ConnConfig) error {
 	set := postgresSettings(text)
 	_, service := set["service"]
@@ -33,6 +34,10 @@ func named(text string, cfg *pgx.ConnConfig) error {
 	fromEnvironment := cfg.Port != 5432 || slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Port != 5432 })
 	if !hasPort && !service && fromEnvironment {
 		return urlErrorf("%w: it names no port, and PGPORT or PGSERVICE sets another than 5432: name the port in the URL", store.ErrRefused)
+	}
+	_, hasOptions := set["options"]
+	if from := cfg.RuntimeParams["options"]; !hasOptions && !service && from != "" {
+		return urlErrorf("%w: PGOPTIONS or PGSERVICE sets options (%s), with which it may be another store: unset them, or write options in the URL", store.ErrRefused, from)
 	}
 	return nil
 }

@@ -125,6 +125,25 @@ func TestTheEnvironmentDoesNotChooseThePortOfAPostgresURL(t *testing.T) {
 	}
 }
 
+func TestTheEnvironmentDoesNotChooseTheSchemaOfAPostgresURL(t *testing.T) {
+	elsewhere(t.Setenv, "")
+	t.Setenv("PGOPTIONS", "-c search_path=other")
+	for url, refused := range map[string]bool{
+		"postgres://u:geheim@h/db": true,
+		"postgres://u:geheim@h/db?options=-c%20statement_timeout%3D5s": false,
+	} {
+		cfg, err := pgx.ParseConfig(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = named(url, cfg); refused {
+			expect(t, url, err, store.ErrRefused, "PGOPTIONS", "-c search_path=other", "write options in the URL")
+		} else if err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
 func TestAServiceMayNameThePostgres(t *testing.T) {
 	elsewhere(t.Setenv, "")
 	file := filepath.Join(t.TempDir(), "services")

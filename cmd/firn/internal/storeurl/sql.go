@@ -55,7 +55,20 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openSQL(ctx, db, sqlstore.MySQL, connections)
+	s, err := openSQL(ctx, db, sqlstore.MySQL, connections)
+	if err != nil {
+		return nil, err
+	}
+	// A server's init_connect may choose another, and not for administrators.
+	var in string
+	named := strings.TrimSuffix(hosturl.Parse(text, "3306", "mysql").Path, "/")
+	if err = db.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&in); err == nil && !strings.EqualFold(in, named) {
+		err = fmt.Errorf("%w: the URL names database %s, and its sessions are in %q: remove USE from init_connect of the server", store.ErrRefused, named, in)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // OpenMySQL opens the database of a mysql:// URL as it is, not as a store. It connects at its first

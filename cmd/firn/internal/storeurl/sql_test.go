@@ -484,6 +484,21 @@ func TestAMySQLServerMayHaveAnotherCharset(t *testing.T) {
 	}
 }
 
+// Accounts with the right to skip init_connect would have another store.
+func TestAMySQLServerMayNotLeadAURLToAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	d := mariadb(t)
+	name, other := d.fresh(t, "shop"), d.fresh(t, "other")
+	d.raw(t, "", "CREATE USER firn")
+	d.raw(t, "", "GRANT ALL ON *.* TO firn")
+	d.raw(t, "", "REVOKE SUPER, CONNECTION ADMIN ON *.* FROM firn")
+	opened(t, d.url("firn:", name))
+	d.raw(t, "", "SET GLOBAL init_connect = 'USE "+other+"'")
+	_, err := Open(t.Context(), d.url("firn:", name))
+	expect(t, "another", err, store.ErrRefused, "names database "+name, `"`+other+`"`, "init_connect")
+	opened(t, d.url(d.admin, name))
+}
+
 // Each connection that a network has silently forgotten costs a holder one look, and newcomers wait
 // for few of these.
 func TestAHolderIsHeardAfterFewLooksWhenAllConnectionsFallSilent(t *testing.T) {
