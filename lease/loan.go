@@ -20,7 +20,7 @@ import (
 )
 
 // A Loan is a worker that is held for a program that makes its ids itself, as one in another language does. In the
-// store it looks as if that program held it. The program may use the ticks from the begin of its grant to the latest
+// store it looks as if that program held it. The program may use the ticks from the beginning of its grant to the latest
 // fence that [Lend], Renew or Look returned. After [ErrLost] it must stop at once.
 //
 // A handle names the loan in every process with the same store and settings. One that gets the handle of another's loan
@@ -39,11 +39,11 @@ type Loan struct {
 	refused error // see CheckLoans: then this process moves no fence
 }
 
-// Lend claims a worker for first, rounded up to whole ticks, and the tolerance of clocks, by which the clock that
+// Lend claims a worker for a time, rounded up to whole ticks, and the tolerance of clocks, by which the clock that
 // [Loan.Now] shows may be ahead of this machine's. It claims it for no longer: if its answer is lost, the worker is soon
 // free again. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
 // [Slots.Acquire].
-func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Grant, error) {
+func Lend(ctx context.Context, cfg Config, initial time.Duration) (*Loan, firn.Grant, error) {
 	if err := CheckLoans(cfg); err != nil {
 		return nil, firn.Grant{}, err
 	}
@@ -52,7 +52,7 @@ func Lend(ctx context.Context, cfg Config, first time.Duration) (*Loan, firn.Gra
 		return nil, firn.Grant{}, err
 	}
 	ask := l.ask()
-	ask.Window = min(firn.Tick((first+l.slots.rules.tolerance)/l.Layout().Unit()), l.window) // after the tick that begins next
+	ask.Window = min(firn.Tick((initial+l.slots.rules.tolerance)/l.Layout().Unit()), l.window) // after the tick that begins next
 	grant, err := l.slots.Acquire(ctx, ask)
 	l.worker = grant.Worker
 	return l, grant, err
@@ -114,14 +114,26 @@ func (l *Loan) Handle() string {
 }
 
 // Now returns the present tick by the store's clock as it was read last, and by this machine's if it has none. Steps of
-// the wall clock do not move it. A program compares its own clock with this one, so its error and that of this machine do
-// not add up: newcomers count on one tolerance.
-func (l *Loan) Now() firn.Tick {
-	from := *l.slots.checked.Load()
-	if from.there.IsZero() {
-		return tickOf(l.Layout(), l.slots.wall(from))
+// the wall clock do not move it.
+func (l *Loan) Now() firn.Tick { return l.at(l.slots.cfg.Generator.Time.Monotonic()) }
+
+// Clock returns what Now showed when the latest look that counts began, or the claim. A program sets its clock by it: this
+// process may be stopped between the look and its answer, and the store forget the loan meanwhile. It is not this
+// machine's clock, so that one clock error, at most the tolerance, has to be allowed for.
+func (l *Loan) Clock() firn.Tick {
+	if h, ok := l.holding(); ok {
+		return l.at(h.looked.mono)
 	}
-	return tickOf(l.Layout(), from.there.Add(l.slots.cfg.Generator.Time.Monotonic()-from.mono))
+	return l.Now()
+}
+
+func (l *Loan) at(mono time.Duration) firn.Tick {
+	from := *l.slots.checked.Load()
+	at := from.there
+	if at.IsZero() {
+		at = from.wall
+	}
+	return tickOf(l.Layout(), at.Add(mono-from.mono))
 }
 
 // Layout returns the layout of the pool.

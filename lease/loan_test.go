@@ -745,8 +745,17 @@ func TestAProgramSeesTheStoresClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := loan.Now(), must(firn.DefaultLayout().Tick(w.time.Wall())); got != want {
+	want := must(firn.DefaultLayout().Tick(w.time.Wall()))
+	if got := loan.Clock(); got != want {
 		t.Errorf("it sees %d, the store's clock shows %d", got, want)
+	}
+	// The server is stopped before it answers. Newcomers do not wait for it.
+	w.time.Pass(15 * time.Second)
+	if got := loan.Clock(); got != want {
+		t.Errorf("after a stop it sees %d, and the worker was claimed at %d", got, want)
+	}
+	if got := loan.Now(); got != want+15_000 {
+		t.Errorf("the present is %d, want %d", got, want+15_000)
 	}
 }
 

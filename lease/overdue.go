@@ -64,7 +64,12 @@ func (s *Slots) beginLook(ctx context.Context, h holding) *look {
 // counts records that this look counts.
 func (k *look) counts() {
 	k.forgot = false
-	k.slots.change(k.at, func(h *holding) { h.looked, h.forgot = k.began, false })
+	k.slots.change(k.at, func(h *holding) {
+		h.forgot = false
+		if k.began.mono >= h.looked.mono { // two looks at a loan may overlap
+			h.looked = k.began
+		}
+	})
 	k.allow()
 }
 

@@ -91,7 +91,7 @@ func (s *lender) serve(handle string, known firn.Tick, limit time.Duration) (ans
 			return answer{}, err
 		}
 		loans[loan.Handle()] = loan
-		return answer{loan.Handle(), cfg.Generator.Datacenter, g.Worker, loan.Now(), g.After, g.Through}, nil
+		return answer{loan.Handle(), cfg.Generator.Datacenter, g.Worker, loan.Clock(), g.After, g.Through}, nil
 	}
 	if s.m.w.choices.IntN(40) == 0 {
 		s.loans = map[string]*lease.Loan{} // as after a restart
@@ -111,7 +111,7 @@ func (s *lender) serve(handle string, known firn.Tick, limit time.Duration) (ans
 	if loan.Held() >= 0 {
 		loans[handle] = loan
 	}
-	return answer{handle: handle, clock: loan.Now(), fence: fence}, err
+	return answer{handle: handle, clock: loan.Clock(), fence: fence}, err
 }
 
 // A borrower is a program.

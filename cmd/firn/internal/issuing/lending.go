@@ -39,7 +39,7 @@ const (
 type LeaseRenewed struct {
 	Lease string `json:"lease"`
 	Pool  string `json:"pool"`
-	Clock uint64 `json:"clock,string"` // the present as a position
+	Clock uint64 `json:"clock,string"` // the present, as the worker was seen to be held, as a position
 	End   uint64 `json:"end,string"`
 	Once  string `json:"once,omitempty"` // that of the request, over HTTP
 }
@@ -234,7 +234,7 @@ func position(layout firn.Layout, tick firn.Tick) uint64 {
 func renewed(loan *lease.Loan, from lender, through firn.Tick) LeaseRenewed {
 	layout := loan.Layout()
 	return LeaseRenewed{
-		Lease: loan.Handle(), Pool: from.config.Pool, Clock: position(layout, loan.Now()),
+		Lease: loan.Handle(), Pool: from.config.Pool, Clock: position(layout, loan.Clock()),
 		End: position(layout, min(through, math.MaxInt64-1)+1),
 	}
 }

@@ -129,7 +129,7 @@ func TestTheEnvironmentDoesNotChooseTheSchemaOfAPostgresURL(t *testing.T) {
 	elsewhere(t.Setenv, "")
 	t.Setenv("PGOPTIONS", "-c search_path=other")
 	for url, refused := range map[string]bool{
-		"postgres://u:geheim@h/db": true,
+		"postgres://u:geheim@h/db":                                     true,
 		"postgres://u:geheim@h/db?options=-c%20statement_timeout%3D5s": false,
 	} {
 		cfg, err := pgx.ParseConfig(url)
