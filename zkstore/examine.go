@@ -38,24 +38,24 @@ func Diagnose(ctx context.Context, text string) ([]store.Finding, error) {
 
 // ensemble asks each server. A silent one may serve all the same, if the ensemble does.
 func (s *Store) ensemble(ctx context.Context, serves bool) []store.Finding {
-	var silent, modes []string
+	var silent, answering, modes []string
 	var versions []store.Finding
-	ensembles := map[string]bool{}
 	for _, server := range s.servers {
 		mode, version, err := ask(ctx, server)
 		if err != nil {
 			silent = append(silent, server)
 			continue
 		}
-		modes = append(modes, mode)
-		if made, err := s.made(ctx, server); err == nil {
-			ensembles[made] = true
-		}
+		answering, modes = append(answering, server), append(modes, mode)
 		if mode != standalone && forgets(version) {
 			number, _, _ := strings.Cut(version, "-")
 			versions = append(versions, store.Finding{Subject: "version", Verdict: store.Bad, Says: server + " is a ZooKeeper " + number,
 				Advice: "a server that was killed or down may lack confirmed writes, which are lost if it becomes the leader: upgrade to 3.9.4 or later"})
 		}
+	}
+	ensembles := s.ensembles(ctx, answering)
+	if ensembles[none] && len(ensembles) > 1 { // perhaps another process made the znode meanwhile
+		ensembles = s.ensembles(ctx, answering)
 	}
 	all, alone := strings.Join(modes, ", "), slices.Contains(modes, standalone)
 	says := fmt.Sprintf("%d of the %d servers named answer", len(modes), len(s.servers))
@@ -72,8 +72,21 @@ func (s *Store) ensemble(ctx context.Context, serves bool) []store.Finding {
 		Else(says)}, versions...)
 }
 
+// ensembles returns what made reports of servers.
+func (s *Store) ensembles(ctx context.Context, servers []string) map[string]bool {
+	of := map[string]bool{}
+	for _, server := range servers {
+		if made, err := s.made(ctx, server); err == nil {
+			of[made] = true
+		}
+	}
+	return of
+}
+
+const none = "none"
+
 // made reports by which change, and when, the ensemble of a server created the first level of all Firn's
-// znodes, if it exists.
+// znodes, or none.
 func (s *Store) made(ctx context.Context, server string) (string, error) {
 	conn, err := connect([]string{server}, &s.report)
 	if err != nil {
@@ -88,11 +101,8 @@ func (s *Store) made(ctx context.Context, server string) (string, error) {
 			return "", err
 		}
 		there, stat, err := conn.Exists(first)
-		if err == nil && !there {
-			err = store.ErrNotFound
-		}
-		if err != nil {
-			return "", err
+		if err != nil || !there {
+			return none, err
 		}
 		return fmt.Sprint(stat.Czxid, stat.Ctime), nil
 	})

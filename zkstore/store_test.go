@@ -231,6 +231,7 @@ func TestExamineFindsTwoEnsemblesByWhatTheyMade(t *testing.T) {
 	leader := servers.ZooKeeper(t, pair...).Addr()
 	observer := servers.ZooKeeper(t, append(pair, "dataDir="+data, "peerType=observer")...).Addr()
 	other := servers.ZooKeeper(t, servers.Ensemble(t)...).Addr()
+	unused := servers.ZooKeeper(t, servers.Ensemble(t)...).Addr()
 	for _, addr := range []string{leader, other} {
 		if _, err := open(t, "zookeeper://"+addr).CompareAndSwap(context.Background(), "firn/k", 0, nil); err != nil {
 			t.Fatal(err)
@@ -239,6 +240,7 @@ func TestExamineFindsTwoEnsemblesByWhatTheyMade(t *testing.T) {
 	for named, want := range map[string]store.Verdict{
 		leader: store.Doubtful, // there are only two servers
 		other:  store.Bad,
+		unused: store.Bad,
 	} {
 		findings, err := open(t, "zookeeper://"+named+","+observer).Traits().Examine(context.Background())
 		if err != nil || findings[0].Verdict != want {
