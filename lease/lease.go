@@ -39,7 +39,8 @@ import (
 type Config struct {
 	// Store keeps the pool. Required.
 	Store store.Store
-	// Pool is its name. Default: "default".
+	// Pool is its name. Ids of one pool are never equal; those of two pools may be. Use one pool for all ids that meet
+	// in one table or index. Default: "default".
 	Pool string
 
 	// Generator configures how ids are made. Its Layout must be the same for all members of the pool,
@@ -50,18 +51,19 @@ type Config struct {
 	// Window is how far ahead the fence is kept. The store may be unavailable unnoticed for half of it,
 	// less a look (and less four times Tolerance in a strict pool): the fence is renewed when half the
 	// window is left. A crashed holder's worker stays unused for a window (plus twice Tolerance, in stores
-	// that are not embedded). Window is rounded up to whole units. Default: 5m.
+	// that are not embedded). Window is rounded up to whole units. 100ms to 30 days. Default: 5m.
 	Window time.Duration
-	// Look is the longest time between two looks of a holder at its slot. Each call of a look ends after four
+	// Look is the longest time between two looks of a holder at its slot: 25ms to a quarter of Window. It must be the same
+	// for all members, as a wiped store does not know it. Default: 3s.
+	//
+	// Each call of a look ends after four
 	// looks, and after 2s at most. If the store may have forgotten holders, newcomers wait for a look, or a call
 	// if that may take longer, and for the calls after it: the grace, 12s by default, and longer if ticks are
 	// long. Ids end 6.5s after the last look began, by default, as in a process that was stopped, or whose clock
-	// has jumped ahead: calls then wait for the next look, which begins at once. Look must be the same for all
-	// members, as a wiped store does not know it. It is at least 25ms. Holders look at least four times a
-	// Window. Default: 3s.
+	// has jumped ahead: calls then wait for the next look, which begins at once.
 	Look time.Duration
 	// Tolerance is how far the clock here may differ from the store's, or lie behind that of the other
-	// holders. It must be the same for all members. Default: 10s.
+	// holders. It must be the same for all members. Up to 30 days. Default: 10s.
 	Tolerance time.Duration
 	// Strict is how long a claim waits, plus Tolerance, before it is used. It is then written again
 	// over exactly its own record. This is safe even if the store has lost a claim (wiped, set back to
@@ -75,7 +77,7 @@ type Config struct {
 	Pinned *int64
 	// Spares are workers to take while Pinned, and those before in the list, are held: at the start, after a
 	// loss, and for the policy switch. No other process needs to leave them alone, but if others take
-	// them, they are missing. They need Pinned.
+	// them, they are missing. Pinned is required with them.
 	Spares []int64
 	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a crash, and
 	// issues times above the fence, ahead of the clock. The previous holder must have ended: otherwise,
@@ -303,7 +305,7 @@ func (l *Lease) Take(ctx context.Context, n int) (firn.Run, error) { return l.ge
 // Fill is [firn.Generator.Fill].
 func (l *Lease) Fill(ctx context.Context, ids []firn.ID) (int, error) { return l.gen.Fill(ctx, ids) }
 
-// Local is [firn.Generator.Local].
+// Local is [firn.Generator.Local]: it belongs to one goroutine, and two that share one get equal ids.
 func (l *Lease) Local() *firn.Local { return l.gen.Local() }
 
 // Close stops the generator and releases its worker, and workers left whose release failed. After Close

@@ -577,3 +577,24 @@ func TestACallAfterAStopBeyondTheFenceHurriesALook(t *testing.T) {
 		w.mustTake(l, 1)
 	})
 }
+
+// The usual decorator of a source must not lose the rules of its pool, nor a clock become one for tests by a method.
+func TestAWrappedSourceKeepsItsRules(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.shared)
+	slots := must(NewSlots(cfg))
+	type traced struct{ Source }
+	of := Config{Generator: cfg.Generator, Look: cfg.Look}
+	of.Generator.Time = idling{genuine{w.time}}
+	if l := must(prepare(traced{slots}, of)); l.overdue != slots.overdue() || l.overdue == 0 {
+		t.Errorf("a look is overdue after %v, of the slots after %v", l.overdue, slots.overdue())
+	}
+	of.Generator.Layout = layout("41/0/3/12")
+	if _, err := Keep(t.Context(), traced{slots}, of); !errors.Is(err, firn.ErrSyntax) {
+		t.Errorf("another layout: %v", err)
+	}
+}
+
+type idling struct{ genuine }
+
+func (idling) Idle(context.Context, time.Duration) error { return nil }

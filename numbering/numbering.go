@@ -34,12 +34,19 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Counter is a strictly increasing sequence over all processes, as [sequence.Namespace] is.
+// A Counter is a strictly increasing sequence over all processes, as [sequence.Namespace] is. A wrapper must forward all
+// its methods, as one that embeds it does.
 type Counter interface {
 	// ReserveIn returns the first of n consecutive ids. They are greater than above and than every id
 	// that any caller has received, and lie within one block: k×block to k×block + block − 1 for some
 	// k. If the counter's current block has fewer than n left, the error is [sequence.ErrExhausted].
 	ReserveIn(ctx context.Context, n int, above firn.ID, block int64) (firn.ID, error)
+	// Declare has the counter refuse formats with another form: they get a *[store.TakenError].
+	Declare(form string) error
+	// Clock returns the clock of the counter's store; nil if it has none.
+	Clock() store.Clock
+	// Timeout bounds a reading of that clock.
+	Timeout() time.Duration
 }
 
 // Config is what [New] makes a [Format] of. Template and Counter are required.
@@ -56,17 +63,14 @@ type Config struct {
 	// there. 1 to 10^WIDTH - 1. Default: 1.
 	Start int64
 	// Counter counts. All formats over one counter must have the same template and, if that has a date,
-	// the same name of the zone. A Counter with a method Declare(form string) error sees to that, as a
-	// [sequence.Namespace] does: others get a *[store.TakenError].
+	// the same name of the zone: others get a *[store.TakenError].
 	Counter Counter
 	// Time is the clock that decides the period. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Clock corrects Time to the clock of a store once a minute, so that a period begins when it does
 	// on the store's clock. Without it, one process whose clock is ahead moves all others: the counter
 	// goes to the period of that clock and stays there until it has passed. Reading the clock takes at
-	// most the counter's Timeout, if it has such a method, as a [sequence.Namespace] does; else 5s.
-	// Default: that of the counter's store, if the counter has a method Clock, as a [sequence.Namespace]
-	// does, and its store has a clock.
+	// most the counter's Timeout. Default: that of the counter's store, if it has one.
 	Clock store.Clock
 }
 
@@ -88,9 +92,6 @@ var ErrExhausted = errors.New("numbering: no number left in this period")
 // recheck is how long the measured offset of a store's clock is valid.
 const recheck = time.Minute
 
-// defaultTimeout equals the default timeout of sequences.
-const defaultTimeout = 5 * time.Second
-
 // New checks cfg. Errors match [firn.ErrSyntax] and name the allowed values, or are those of the counter's Declare.
 func New(cfg Config) (*Format, error) {
 	if cfg.Counter == nil {
@@ -110,8 +111,8 @@ func New(cfg Config) (*Format, error) {
 		return nil, config.Mistake("numbering", "Zone",
 			fmt.Sprintf("is named %q and is not UTC: give a fixed zone a name that says its offset", cfg.Zone.String()))
 	}
-	if c, ok := cfg.Counter.(interface{ Clock() store.Clock }); ok && cfg.Clock == nil {
-		cfg.Clock = c.Clock()
+	if cfg.Clock == nil {
+		cfg.Clock = cfg.Counter.Clock()
 	}
 	f := &Format{cfg: cfg, pieces: pieces, period: p, block: 1}
 	for _, each := range pieces {
@@ -124,10 +125,8 @@ func New(cfg Config) (*Format, error) {
 	if err := config.Check("first number", f.cfg.Start, 1, f.PerPeriod(), "template "+cfg.Template); err != nil {
 		return nil, config.Of[Config]("numbering", config.In("Start", err))
 	}
-	if c, ok := cfg.Counter.(interface{ Declare(form string) error }); ok {
-		if err := c.Declare(f.form()); err != nil {
-			return nil, err
-		}
+	if err := cfg.Counter.Declare(f.form()); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
@@ -228,10 +227,7 @@ func (f *Format) now(ctx context.Context) (time.Time, error) {
 
 // there reads the store's clock, with a timeout, so that it blocks no caller for ever.
 func (f *Format) there(ctx context.Context) (time.Time, error) {
-	timeout := defaultTimeout
-	if c, ok := f.cfg.Counter.(interface{ Timeout() time.Duration }); ok {
-		timeout = c.Timeout()
-	}
+	timeout := f.cfg.Counter.Timeout()
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	at, err := f.cfg.Clock.Now(limited)

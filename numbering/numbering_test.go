@@ -292,7 +292,10 @@ func TestInvalidTemplatesAndTextsAreRefused(t *testing.T) {
 }
 
 // counting is a counter that is used for something else.
-type counting struct{ id firn.ID }
+type counting struct {
+	plain
+	id firn.ID
+}
 
 func (c *counting) ReserveIn(_ context.Context, n int, _ firn.ID, _ int64) (firn.ID, error) {
 	c.id += firn.ID(n)
@@ -334,7 +337,14 @@ func FuzzTemplate(f *testing.F) {
 }
 
 // within is a counter that always issues the first number of a block.
-type within struct{}
+type within struct{ plain }
+
+// plain has what a counter without a clock has beside ReserveIn.
+type plain struct{}
+
+func (plain) Declare(string) error   { return nil }
+func (plain) Clock() store.Clock     { return nil }
+func (plain) Timeout() time.Duration { return 5 * time.Second }
 
 func (within) ReserveIn(_ context.Context, _ int, above firn.ID, _ int64) (firn.ID, error) {
 	return above + 1, nil

@@ -72,11 +72,11 @@ func TestAnotherZoneOfACounterIsRefused(t *testing.T) {
 		next(t, process(t, s, numbering.Config{Template: test.template, Time: clock, Zone: time.FixedZone("UTC", 0)}))
 	}
 	for _, name := range []string{"", "UTC"} {
-		if _, err := numbering.New(numbering.Config{Template: "{n:3}", Zone: time.FixedZone(name, 8*3600), Counter: struct{ numbering.Counter }{}}); err == nil {
+		if _, err := numbering.New(numbering.Config{Template: "{n:3}", Zone: time.FixedZone(name, 8*3600), Counter: within{}}); err == nil {
 			t.Errorf("a zone of 8 hours named %q is accepted", name)
 		}
 	}
-	_, err := numbering.New(numbering.Config{Template: "{n:3}", Zone: time.Local, Counter: struct{ numbering.Counter }{}})
+	_, err := numbering.New(numbering.Config{Template: "{n:3}", Zone: time.Local, Counter: within{}})
 	if !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "time.LoadLocation") {
 		t.Errorf("the zone of the machine: %v", err)
 	}
@@ -152,6 +152,29 @@ func TestTheFormCostsNoExtraCalls(t *testing.T) {
 	for i, want := range []int{2, 3, 4} {
 		if next(t, f); calls != want {
 			t.Errorf("%d calls of the store for %d numbers, want %d", calls, i+1, want)
+		}
+	}
+}
+
+// The usual decorator of a counter must not lose what the store keeps with it.
+func TestAWrappedCounterRefusesAnotherTemplate(t *testing.T) {
+	s := newStore()
+	for i, template := range []string{"A1{n:4}", "A{n:5}"} {
+		all, err := sequence.New(sequence.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer all.Close(t.Context())
+		orders, err := all.Namespace("orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := numbering.New(numbering.Config{Template: template, Counter: struct{ numbering.Counter }{orders}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := f.Next(t.Context()); errors.Is(err, store.ErrTaken) != (i == 1) {
+			t.Errorf("%s: %q, %v", template, text, err)
 		}
 	}
 }

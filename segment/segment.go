@@ -43,7 +43,7 @@ import (
 type Config struct {
 	// Store keeps the counters. Required, unless there is a Source.
 	Store store.Store
-	// Source hands out ranges instead of the Store; it ignores Start, Offset, Stride and Form.
+	// Source hands out ranges instead of the Store; Start, Offset, Stride and Form must be left out.
 	Source Source
 
 	// MinStep and MaxStep bound how many ids are fetched at once, and so how many ids of

@@ -6,6 +6,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/numbering"
+	"github.com/firn-id/firn/store"
 )
 
 // numbers makes texts with a date and a counter, by a template.
@@ -36,7 +37,7 @@ func (n Namespace) number(found Mistakes) (cfg numbering.Config, format *numberi
 	cfg = numbering.Config{Template: n.Template, Start: int64(n.filled().From), Time: firn.SystemTime()}
 	cfg.Zone, found["zone"] = ParseZone(n.Zone)
 	check := cfg
-	check.Counter = struct{ numbering.Counter }{} // which is not asked
+	check.Counter = uncounted{}
 	var err error
 	format, err = numbering.New(check)
 	if outside, ok := errors.AsType[*firn.RangeError](err); ok && outside.Field == "Start" {
@@ -46,6 +47,12 @@ func (n Namespace) number(found Mistakes) (cfg numbering.Config, format *numberi
 	}
 	return cfg, format
 }
+
+// uncounted is in the place of a counter that is not asked for ids.
+type uncounted struct{ numbering.Counter }
+
+func (uncounted) Declare(string) error { return nil }
+func (uncounted) Clock() store.Clock   { return nil }
 
 func readNumber(text string, format *numbering.Format) (decode.Contents, error) {
 	n, err := format.Parse(text)
