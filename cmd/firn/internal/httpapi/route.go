@@ -155,7 +155,7 @@ var (
 	}
 	readyRoute = Route{
 		Name: "readyz", Path: "/readyz", Methods: readMethods, Open: true,
-		Says:   "Answers whether any namespace can issue ids.",
+		Says:   "Answers whether all pools have been joined, and any namespace can issue ids.",
 		Query:  []Parameter{{Name: "namespace", Help: "all of these must be able to", Form: text, Many: true}},
 		Answer: inText,
 		Codes: map[int][]string{

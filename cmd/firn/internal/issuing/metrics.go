@@ -68,7 +68,7 @@ func describe(label, name, help string) *prometheus.Desc {
 }
 
 var (
-	descReady    = prometheus.NewDesc("firn_ready", "1 while any namespace can issue, else 0: what /readyz answers.", nil, nil)
+	descReady    = prometheus.NewDesc("firn_ready", "1 once all pools have been joined, while any namespace can issue, else 0: what /readyz answers.", nil, nil)
 	descAble     = describe("namespace", "firn_namespace_ready", "1 while the namespace can issue, as far as is known, else 0.")
 	descWorker   = describe("pool", "firn_lease_worker", "The worker in use.")
 	descFence    = describe("pool", "firn_lease_fence_seconds", "Seconds until the fence: how long the store may stay away.")

@@ -30,7 +30,7 @@ var snowflake = &Kind{
 
 // Pooled has the settings of a pool's generator. They must be equal in all namespaces of the pool.
 type Pooled struct {
-	Pool       string   `yaml:"pool" flag:"pool" default:"default" help:"pool of processes whose ids never collide; all use the same layout"`
+	Pool       string   `yaml:"pool" flag:"pool" default:"default" help:"pool of processes whose ids never collide; all use the same layout. Ids of two pools may be equal"`
 	Layout     string   `yaml:"layout" flag:"layout" default:"firn" help:"layout: a preset (see firn layout) or bits, such as 41/0/10/12"`
 	Unit       string   `yaml:"unit" flag:"unit" unset:"the layout's" example:"1ms" help:"length of a tick, such as 1ms"`
 	Epoch      string   `yaml:"epoch" flag:"epoch" unset:"the layout's" example:"2025-01-01" help:"start of the first tick: RFC 3339, a date or Unix milliseconds"`
