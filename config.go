@@ -194,6 +194,12 @@ func (cfg *Config) check() error {
 		errs = append(errs, &RangeError{Field: "Ahead", What: "ahead", Value: cfg.Ahead.String(), Min: "0", Max: maxAhead.String()})
 	}
 	errs = append(errs, cfg.checkLag())
+	if cfg.StartBelow != 0 && cfg.Start != StartRandom {
+		errs = append(errs, &SyntaxError{Field: "StartBelow", Reason: "only StartRandom begins below a number: leave StartBelow out, or choose that start"})
+	}
+	if !cfg.From.IsZero() && cfg.Clock != ClockVirtual {
+		errs = append(errs, &SyntaxError{Field: "From", Reason: "only a virtual clock begins at a given time: leave From out, or choose that clock"})
+	}
 	if cfg.StartBelow == 0 {
 		cfg.StartBelow = l.MaxSequence()/2 + 1
 	}

@@ -303,7 +303,11 @@ func TestTheSequenceIsCarriedIntoAnotherGrant(t *testing.T) {
 	}
 	for _, clock := range []ClockKind{ClockSteady, ClockWall, ClockVirtual} {
 		c := &clocks{wall: noon}
-		g, err := NewLeased(Config{Layout: seconds, Clock: clock, Ahead: 5 * time.Second, From: noon, Time: c, Random: func() uint64 { return 8 + 3 }},
+		var from time.Time
+		if clock == ClockVirtual {
+			from = noon
+		}
+		g, err := NewLeased(Config{Layout: seconds, Clock: clock, Ahead: 5 * time.Second, From: from, Time: c, Random: func() uint64 { return 8 + 3 }},
 			Grant{Worker: 5, After: now - 1, Through: now + 9})
 		if err != nil {
 			t.Fatal(err)

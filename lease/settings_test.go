@@ -57,7 +57,8 @@ func TestTheLimitsOfTheSettings(t *testing.T) {
 		{func(c *Config) { c.Store, c.Strict = w.mem, 1 }, "strict pool needs a store with a clock"},
 		{func(c *Config) { c.Store = w.mem }, ""},
 		{func(c *Config) { c.Strict, c.PinnedAhead = 1, true }, "in a strict pool no id may carry a time ahead"},
-		{func(c *Config) { c.PinnedAhead = true }, ""},
+		{func(c *Config) { c.PinnedAhead = true }, "only a fixed worker, in Go Config.Pinned, can be"},
+		{func(c *Config) { c.Pinned, c.PinnedAhead = new(int64), true }, ""},
 	} {
 		cfg := Config{Store: remote{w.store, w.time.Wall, nil}, Generator: firn.Config{Layout: layout("41/1/4/12"), Time: w.time}}
 		c.change(&cfg)

@@ -116,6 +116,9 @@ func (cfg *Config) check() error {
 	if cfg.Pinned == nil && len(cfg.Spares) > 0 {
 		errs = append(errs, config.In("Spares", firn.NewSyntaxError("list of spares", fmt.Sprint(cfg.Spares), "spares need a fixed worker, in Go Config.Pinned: name that too")))
 	}
+	if cfg.Pinned == nil && cfg.PinnedAhead {
+		errs = append(errs, config.In("PinnedAhead", firn.NewSyntaxError("worker", "taken ahead of its fence", "only a fixed worker, in Go Config.Pinned, can be: name that too")))
+	}
 	if cfg.Strict > 0 && cfg.Store != nil && cfg.Store.Traits().Clock == nil {
 		// Without a field: programs check their settings before they have a store, by names of their own.
 		errs = append(errs, firn.NewSyntaxError("strict wait", cfg.Strict.String(),

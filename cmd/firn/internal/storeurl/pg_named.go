@@ -35,9 +35,10 @@ func named(text string, cfg *pgx.ConnConfig) error {
 	if !hasPort && !service && fromEnvironment {
 		return urlErrorf("%w: it names no port, and PGPORT or PGSERVICE sets another than 5432: name the port in the URL", store.ErrRefused)
 	}
-	_, hasOptions := set["options"]
-	if from := cfg.RuntimeParams["options"]; !hasOptions && !service && from != "" {
-		return urlErrorf("%w: PGOPTIONS or PGSERVICE sets options (%s), with which it may be another store: unset them, or write options in the URL", store.ErrRefused, from)
+	for _, key := range []string{"options", "search_path", "role"} {
+		if _, ok := set[key]; !ok && !service && cfg.RuntimeParams[key] != "" {
+			return urlErrorf("%w: PGOPTIONS or PGSERVICE sets %s (%s), with which it may be another store: unset them, or write %s in the URL", store.ErrRefused, key, cfg.RuntimeParams[key], key)
+		}
 	}
 	return nil
 }
