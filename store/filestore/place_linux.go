@@ -29,6 +29,7 @@ var shared = map[uint32]fileSystem{
 	0xbeefdead: {"StorNext", false},
 	0x61636673: {"ACFS", false},
 	0x19830326: {"BeeGFS", false},
+	0x20030528: {"OrangeFS", false},
 }
 
 func fileSystemOf(path string) (fileSystem, error) {
