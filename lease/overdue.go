@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -77,6 +78,7 @@ func (k *look) counts() {
 // ticks, unless newcomers may have waited before it. One that fails later than its time-out was held up in this process,
 // not by the store.
 func (k *look) ended(err error) {
+	runtime.Gosched() // where the processors are busy, this takes as long as an answer waits to be read
 	now, call := k.slots.read(), patience(k.slots.cfg.Look)
 	prompt := k.began.until(now) <= call+call/8
 	switch since := k.at.looked.until(now); {

@@ -88,7 +88,7 @@ const none = "none"
 // made reports by which change, and when, the ensemble of a server created the first level of all Firn's
 // znodes, or none.
 func (s *Store) made(ctx context.Context, server string) (string, error) {
-	conn, err := connect([]string{server}, &s.report)
+	conn, err := connect([]string{server}, s.dialer)
 	if err != nil {
 		return "", err
 	}

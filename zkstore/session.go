@@ -30,7 +30,7 @@ const (
 func (s *Store) open(ctx context.Context) error {
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	conn, err := connect(s.servers, &s.report)
+	conn, err := connect(s.servers, s.dialer)
 	if err != nil {
 		return s.calls.Wrap("open", strings.Join(s.servers, ","), err)
 	}
@@ -43,9 +43,8 @@ func (s *Store) open(ctx context.Context) error {
 
 // connect returns a connection that is established in the background. The client's own way asks the servers
 // one by one, and looks all their names up first: lost ones would take longer than newcomers wait.
-func connect(servers []string, report *dial.Report) (*zk.Conn, error) {
+func connect(servers []string, dialer *dial.Dialer) (*zk.Conn, error) {
 	quiet := log.New(io.Discard, "", 0) // the store returns its errors
-	dialer := &dial.Dialer{Check: check, Report: report}
 	conn, _, err := zk.Connect(servers, sessionTimeout, zk.WithLogger(quiet), zk.WithEventCallback(func(zk.Event) {}),
 		zk.WithHostProvider(&inTurn{}),
 		zk.WithDialer(func(network, address string, _ time.Duration) (net.Conn, error) {
@@ -112,7 +111,7 @@ func (s *Store) watch(ctx context.Context) {
 		if gone = s.gone(); !before || !gone {
 			continue
 		}
-		fresh, err := connect(s.servers, &s.report)
+		fresh, err := connect(s.servers, s.dialer)
 		if err != nil {
 			continue // it does not fail: it connects later
 		}

@@ -22,7 +22,7 @@ func TestAReadOverAnotherConnectionThanWasSyncedIsMadeAgain(t *testing.T) {
 	read := 0
 	got, err := synced(s, func(context.Context) (int, error) {
 		if read++; read == 1 {
-			fresh, err := connect(s.servers, &s.report)
+			fresh, err := connect(s.servers, s.dialer)
 			if err != nil {
 				return 0, err
 			}

@@ -52,6 +52,7 @@ type Store struct {
 	auth    []byte // user and password for the scheme digest; nil: no user
 	acl     []zk.ACL
 
+	dialer   *dial.Dialer            // of all sessions: it knows which servers hang
 	report   dial.Report             // of connections that were ended: the client says only that they are closed
 	conn     atomic.Pointer[zk.Conn] // the current session
 	stop     context.CancelFunc      // ends the watch

@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
+	"github.com/firn-id/firn/store/dial"
 	"github.com/firn-id/firn/store/hosturl"
 )
 
@@ -40,6 +41,7 @@ func parse(text string) (*Store, error) {
 		return nil, fmt.Errorf("zkstore: %w: %w", store.ErrRefused, err)
 	}
 	s := &Store{servers: u.Hosts, acl: zk.WorldACL(zk.PermAll)}
+	s.dialer = &dial.Dialer{Check: check, Report: &s.report}
 	s.calls = backend.NewCalls("zkstore", backend.NewLanes(0), s.classify, s.servers...)
 	if u.User != "" {
 		s.acl = zk.AuthACL(zk.PermAll)

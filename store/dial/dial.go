@@ -112,8 +112,17 @@ func (d *Dialer) Addresses(ctx context.Context, host string) ([]string, error) {
 }
 
 // DialAny is Dial for several hosts that serve the same store: it begins with the next one as Dial does with
-// the next address.
+// the next address. Hosts whose latest connection ended before they answered come last.
 func (d *Dialer) DialAny(ctx context.Context, network string, hosts []string) (net.Conn, error) {
+	var served, others []string
+	for _, host := range hosts {
+		if _, hung := d.unserved.Load(host); hung {
+			others = append(others, host)
+		} else {
+			served = append(served, host)
+		}
+	}
+	hosts = append(served, others...)
 	return first(ctx, hosts, func(ctx context.Context, addr string) (net.Conn, error) { return d.Dial(ctx, network, addr) })
 }
 

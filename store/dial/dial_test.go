@@ -108,6 +108,39 @@ func TestOneOfSeveralHostsIsFound(t *testing.T) {
 	})
 }
 
+// A host that hangs accepts connections at once.
+func TestAHostThatDidNotServeComesLast(t *testing.T) {
+	var asked []string
+	d := &dial.Dialer{
+		Lookup: func(_ context.Context, host string) ([]string, error) { return []string{host}, nil },
+		Connect: func(_ context.Context, _, addr string) (net.Conn, error) {
+			asked = append(asked, addr)
+			ours, theirs := net.Pipe()
+			if addr != "hangs:1" {
+				go func() { _, _ = theirs.Write([]byte("an answer")) }()
+			}
+			return ours, nil
+		},
+	}
+	for range 2 {
+		c, err := d.DialAny(t.Context(), "tcp", []string{"hangs:1", "serves:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(asked) == 2 {
+			if _, err := c.Read(make([]byte, 9)); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"hangs:1", "serves:1"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %v, want %v", asked, want)
+	}
+}
+
 // A balancer without a server behind it accepts and stays silent.
 func TestTheHandshakeIsPartOfAnAttempt(t *testing.T) {
 	t.Parallel()
