@@ -37,7 +37,9 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 	}
 	current := s.beginLook(ctx, h)
 	held, err = s.stay(ctx, current, held, ask)
-	current.ended(err)
+	if err != nil {
+		current.failed(err)
+	}
 	return held, err
 }
 

@@ -74,16 +74,14 @@ func (k *look) counts() {
 	k.allow()
 }
 
-// ended decides whether a look counts, by its error. One that finds the worker lost proves that no other was granted its
+// failed decides whether a look that failed counts. One that finds the worker lost proves that no other was granted its
 // ticks, unless newcomers may have waited before it. One that fails later than its time-out was held up in this process,
 // not by the store.
-func (k *look) ended(err error) {
+func (k *look) failed(err error) {
 	runtime.Gosched() // where the processors are busy, this takes as long as an answer waits to be read
 	now, call := k.slots.read(), patience(k.slots.cfg.Look)
 	prompt := k.began.until(now) <= call+call/8
 	switch since := k.at.looked.until(now); {
-	case err == nil:
-		k.counts()
 	case errors.Is(err, ErrOverlap), errors.Is(err, errPast):
 	case k.forgot:
 		k.slots.change(k.at, func(h *holding) { h.forgot = true })
@@ -116,9 +114,6 @@ func (l *Lease) ticks(d time.Duration) firn.Tick {
 // look calls a function that looks at the slot of a worker; the generator may go on once that look counts.
 func (l *Lease) look(ctx context.Context, worker int64, do func(ctx context.Context) error) error {
 	l.began = l.cfg.Generator.Time.Monotonic()
-	l.mu.Lock()
-	l.waiting = false
-	l.mu.Unlock()
 	reach := l.gen.Now() + l.ticks(l.cfg.Generator.Lead())
 	counted := false
 	allow := func() {

@@ -286,6 +286,7 @@ func TestAWaitForALookEndsWithItsContext(t *testing.T) {
 func TestWhoNeedsNoLookIsNotHeldUp(t *testing.T) {
 	for name, change := range map[string]func(w *world, c *Config){
 		"an embedded store": func(*world, *Config) {},
+		"a strict pool":     func(w *world, c *Config) { w.shared(c); c.Strict, c.Window = 10*time.Minute, 5*time.Minute },
 		"a virtual clock":   func(w *world, c *Config) { w.shared(c); c.Generator.Clock = firn.ClockVirtual },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -554,6 +555,15 @@ func TestHowFarTheGeneratorMayGo(t *testing.T) {
 	})
 	w.time.Pass(time.Second)
 	l.turn(context.Background())
+	for d, want := range map[time.Duration]firn.Tick{0: 0, 1: 1, 10 * time.Millisecond: 1, 10*time.Millisecond + 1: 2} {
+		if got := l.ticks(d); got != want {
+			t.Errorf("%v: %d ticks, want %d", d, got, want)
+		}
+	}
+	// A grant that is shorter than its window begins no earlier than it does.
+	if got := l.allowed(firn.Grant{After: 9000, Through: 9100}, 6000).Through; got != 9001+33 {
+		t.Errorf("it may go on up to %d, want %d", got, 9001+33)
+	}
 	// 325 ms and a lead of 7 ms, in whole ticks.
 	if got, want := l.gen.State().Fence, l.gen.Now()+33+1; got != want {
 		t.Errorf("the fence is at %d, want %d", got, want)
@@ -598,3 +608,132 @@ func TestAWrappedSourceKeepsItsRules(t *testing.T) {
 type idling struct{ genuine }
 
 func (idling) Idle(context.Context, time.Duration) error { return nil }
+
+// The clock was set back, and the ids are ahead of it by more than a look allows: no look is of use.
+func TestIDsAheadOfTheClockAreNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.watched(w.shared, func(c *Config) {
+			c.Generator.Layout = layout("41/0/8/0,unit=10ms")
+			c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.RunAhead(500)}
+		})
+		w.mustTake(l, 10)
+		w.time.Step(-20 * time.Second)
+		var err error
+		for err == nil {
+			call := w.taking(l)
+			if err = call.err; call.over {
+				continue
+			}
+			for n := range 2 {
+				if call.over {
+					t.Errorf("after %d looks: %v", n, call.err)
+				}
+				l.turn(context.Background())
+				synctest.Wait()
+			}
+			if err = call.err; !call.over || !errors.Is(err, firn.ErrFence) {
+				t.Fatalf("after two looks: %+v", call)
+			}
+		}
+	})
+}
+
+// Past the fence itself a look may count, and not move it, as with a clock that is refused. Nor may it count.
+func TestPastTheFenceOneLookIsWaitedFor(t *testing.T) {
+	for _, away := range []bool{true, false} {
+		name := map[bool]string{true: "the store is away", false: "the clock is refused"}[away]
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				off := time.Duration(0)
+				l := w.watched(func(c *Config) {
+					c.Store = remote{c.Store, func() time.Time { return w.time.Wall().Add(off) }, nil}
+				})
+				w.store.SetDown(away)
+				off = time.Hour
+				w.time.Pass(10 * time.Minute)
+				call := w.taking(l)
+				if call.over {
+					t.Fatal(call.err)
+				}
+				l.turn(context.Background())
+				if synctest.Wait(); !call.over || !errors.Is(call.err, firn.ErrFence) && !errors.Is(call.err, ErrClock) {
+					t.Errorf("%+v", call)
+				}
+			})
+		})
+	}
+}
+
+func TestACallWaitsForTwoLooksAndAHalf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := w.watched(w.shared)
+		w.time.Pass(7 * time.Second)
+		began := time.Now()
+		if _, err := l.Next(t.Context()); !errors.Is(err, firn.ErrFence) || time.Since(began) != 5*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		// A call that waits ends the pause before the next look, also one that begins later.
+		call := w.taking(l)
+		if err := l.pause(t.Context(), time.Hour); err != nil || time.Since(began) > 6*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		l.turn(context.Background())
+		if synctest.Wait(); !call.over || call.err != nil {
+			t.Errorf("%+v", call)
+		}
+	})
+}
+
+// What counts is that the slot is written again, although the clock is refused.
+func TestASlotWrittenAgainBesideARefusedClockIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		off := time.Duration(0)
+		l := w.watched(func(c *Config) {
+			c.Store = remote{c.Store, func() time.Time { return w.time.Wall().Add(off) }, nil}
+		})
+		w.mustTake(l, 10)
+		w.time.Pass(40 * time.Second)
+		l.turn(context.Background())
+		w.time.Pass(3 * time.Minute) // a renewal is due
+		l.turn(context.Background())
+		w.mustTake(l, 10)
+		off = time.Hour
+		w.mem.Restore(nil)
+		l.turn(context.Background())
+		w.store.SetDown(true)
+		for range 3 {
+			w.time.Pass(5 * time.Second)
+			l.turn(context.Background())
+			w.mustTake(l, 1)
+		}
+	})
+}
+
+func TestTheCheckOfAClosedLease(t *testing.T) {
+	w := newWorld(t)
+	l := w.watched(w.shared)
+	if err := l.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Check(); !errors.Is(err, firn.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// The owner of a folder may remove it while a process is stopped.
+func TestAnEmbeddedStoreThatForgetsIsWrittenAgainHoweverLate(t *testing.T) {
+	w := newWorld(t)
+	l := w.watched()
+	w.mustTake(l, 10)
+	w.time.Pass(20 * time.Second)
+	w.mem.Restore(nil)
+	l.turn(context.Background())
+	if s := l.State(); s.Losses != 0 || s.Last != nil {
+		t.Errorf("%+v", s)
+	}
+	w.mustTake(l, 10)
+}
