@@ -119,6 +119,13 @@ func (r *rules) after(s Slot) firn.Tick {
 	return r.ticks(2*r.tolerance) + 1 // a tick for rounding
 }
 
+// FreeAt returns from when a slot of the pool in a store can be leased, unless its holder renews it: when the tick of its
+// fence has ended, or twice the tolerance of clocks later if its holder did not release it.
+func (p *Pool) FreeAt(in store.Store, s Slot) time.Time {
+	r := rules{layout: p.Layout, tolerance: time.Duration(p.Tolerance), trusting: in.Traits().Embedded}
+	return r.idleAt(s)
+}
+
 // idleAt returns when a worker may be claimed.
 func (r *rules) idleAt(s Slot) time.Time {
 	return endOf(s.Fence, r.layout).Add(time.Duration(r.after(s)) * r.layout.Unit())
