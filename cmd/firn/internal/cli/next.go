@@ -92,6 +92,7 @@ named counter in the store instead. The default store is a folder of this user.`
 
 // withLease leases a worker, runs do, and releases the worker.
 func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func(*lease.Lease) error) error {
+	flags.leases = true
 	return flags.with(ctx, func(s store.Store) error {
 		if err := refuseForgetful(flags.store, !cfg.Generator.From.IsZero()); err != nil {
 			return err
