@@ -230,7 +230,7 @@ func (s *source[T]) askKind(ctx context.Context) (kind, error) {
 	case errors.Is(err, ErrDenied) && s.buffer.AnyKind:
 		return kind{known: true}, nil
 	case errors.Is(err, ErrDenied):
-		return kind{}, fmt.Errorf("read its kind, which Buffer.AnyKind makes unnecessary: %w", err)
+		return kind{}, fmt.Errorf("read its kind: %w; set Config.Token to a token that may use it", err)
 	case err != nil:
 		return kind{}, err
 	}

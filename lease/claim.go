@@ -64,7 +64,7 @@ const (
 // grants nothing: after errHeld the caller reads the pool again. A failed read does not end the wait,
 // as the store is not needed before the fence has passed.
 func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
-	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", slot.Until)
+	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", s.rules.idleAt(slot))
 	for warned := false; ; {
 		left := s.rules.idleAt(slot).Sub(s.cfg.Generator.Time.Wall())
 		if left <= 0 {
@@ -72,8 +72,8 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 		}
 		look := minWaitLook + time.Duration(s.cfg.Generator.Random()%uint64(maxWaitLook-minWaitLook))
 		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, look)); err != nil {
-			return turns.Ended(ctx, fmt.Sprintf("lease: worker %d of pool %q is held by %s until %s, if not renewed; waited for it",
-				slot.Worker, s.cfg.Pool, slot.holder(), slot.Until.UTC().Format(time.RFC3339Nano)), err)
+			return turns.Ended(ctx, fmt.Sprintf("lease: worker %d of pool %q is held by %s and can be leased from %s, if not renewed; waited for it",
+				slot.Worker, s.cfg.Pool, slot.holder(), s.rules.idleAt(slot).UTC().Format(time.RFC3339Nano)), err)
 		}
 		if left <= look {
 			continue // the fence has passed

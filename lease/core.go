@@ -119,6 +119,13 @@ func (r *rules) after(s Slot) firn.Tick {
 	return r.ticks(2*r.tolerance) + 1 // a tick for rounding
 }
 
+// FreeAt returns from when a slot of the pool in a store can be leased, unless its holder renews it: when the tick of its
+// fence has ended, or twice the tolerance of clocks later if its holder did not release it.
+func (p *Pool) FreeAt(in store.Store, s Slot) time.Time {
+	r := rules{layout: p.Layout, tolerance: time.Duration(p.Tolerance), trusting: in.Traits().Embedded}
+	return r.idleAt(s)
+}
+
 // idleAt returns when a worker may be claimed.
 func (r *rules) idleAt(s Slot) time.Time {
 	return endOf(s.Fence, r.layout).Add(time.Duration(r.after(s)) * r.layout.Unit())
@@ -279,15 +286,25 @@ func (r *rules) beyond(fence, now firn.Tick) bool {
 
 func (r *rules) ticks(d time.Duration) firn.Tick { return firn.Tick(d / r.layout.Unit()) }
 
-// covers returns an error if newcomers do not count all of a holder's lead. In a strict pool it returns
-// one if the strict wait is too short for how far ahead a holder may issue, fenced being the lead without
-// the policy ahead, or the window too short to renew in time: a holder gives its worker up a margin
-// before the fence, and renews between a half and a quarter of the window before it.
-func (r *rules) covers(window, fenced, lead time.Duration) error {
-	if r.strict == 0 {
-		return config.In("Generator", config.Check("lead", lead, 0, r.tolerance,
-			"Ahead, or the ticks of the policy ahead: newcomers expect a forgotten holder's ids no further ahead than the tolerance of clocks; a strict pool allows more"))
+// counted returns an error if newcomers do not count all of a holder's lead in a pool that is not strict: they expect a
+// forgotten holder's ids no further ahead than the tolerance of clocks.
+func (r *rules) counted(g firn.Config) error {
+	const where = "the tolerance of clocks less what the clock may be ahead; a strict pool allows more"
+	fenced := fencedLead(g)
+	if g.Ahead > 0 && fenced > r.tolerance {
+		return config.In("Ahead", config.Check("ahead", g.Ahead, 0, max(r.tolerance-(fenced-g.Ahead), 0), where))
 	}
+	field := "Ahead"
+	if g.Lead() > fenced {
+		field = "Rollback"
+	}
+	return config.In(field, config.Check("lead", g.Lead(), 0, r.tolerance, "the tolerance of clocks; a strict pool allows more"))
+}
+
+// covers returns an error if the strict wait is too short for how far ahead a holder may issue, fenced being the lead
+// without the policy ahead, or the window too short to renew in time: a holder gives its worker up a margin
+// before the fence, and renews between a half and a quarter of the window before it.
+func (r *rules) covers(window, fenced time.Duration) error {
 	return cmp.Or(
 		config.In("Window", config.Check("window", window, 4*(r.margin()+r.layout.Unit()), maxWindow,
 			"in a strict pool it must be sixteen times the tolerance of clocks and four units")),

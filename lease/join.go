@@ -161,7 +161,8 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool)
 // the life that confirmed the claim, and not wiped or alarmed meanwhile.
 func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
 	if record, same := s.rules.confirmedIn(pool, life); !same {
-		s.cfg.Log.Warn("the store has another life than the pool was opened in: it may have forgotten holders", "pool", s.cfg.Pool, "was", *pool.Life, "is", life)
+		s.cfg.Log.Warn("the store was restarted or replaced: it may have forgotten holders", "pool", s.cfg.Pool)
+		s.cfg.Log.Debug("the life of the store", "pool", s.cfg.Pool, "was", *pool.Life, "is", life)
 		_, err := s.writePool(ctx, pool.revision, record)
 		return err
 	}

@@ -233,7 +233,7 @@ func TestAStoreThatStartsANewLifeAtEachWrite(t *testing.T) {
 	writes = 0
 	st.life = func() string { return "two" }
 	must(s.Acquire(context.Background(), ask()))
-	if n := strings.Count(log.String(), "the store has another life than the pool was opened in"); n != 1 {
+	if n := strings.Count(log.String(), "the store was restarted or replaced"); n != 1 {
 		t.Errorf("it is logged %d times: %s", n, log.String())
 	}
 	if p := must(Inspect(context.Background(), w.mem, "default")); !p.Open || *p.Life != "two" {

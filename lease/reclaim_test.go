@@ -345,3 +345,28 @@ func TestAHolderWhoseTicksWereGrantedAgainStopsAtOnce(t *testing.T) {
 		t.Errorf("a look at what was lost: %v", err)
 	}
 }
+
+func TestASlotCanBeLeasedFromWhenItIsFree(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *Config) { c.Store = remote{c.Store, w.time.Wall, nil} })
+	must(s.Acquire(t.Context(), ask()))
+	p := must(Inspect(t.Context(), w.mem, "default"))
+	for _, test := range []struct {
+		gone  bool
+		later time.Duration
+	}{{false, 20*time.Second + time.Millisecond}, {true, 0}} {
+		var last time.Time
+		if test.gone {
+			last = w.time.Wall()
+		}
+		slot := must(Reclaim(t.Context(), w.mem, "default", 0, 0, last))
+		free := p.FreeAt(remote{w.mem, w.time.Wall, nil}, slot)
+		if want := slot.Until.Add(test.later); !free.Equal(want) {
+			t.Errorf("gone %v: free at %v, want %v", test.gone, free, want)
+		}
+		at := tickOf(p.Layout, free)
+		if s.rules.idle(slot, at-1) || !s.rules.idle(slot, at) {
+			t.Errorf("gone %v: it is not idle from %v on", test.gone, free)
+		}
+	}
+}

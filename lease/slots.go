@@ -150,10 +150,14 @@ func (s *Slots) fit(cfg Config) error {
 	case s.rules.strict > 0 && cfg.Generator.Clock == firn.ClockVirtual:
 		return config.In("Clock", firn.NewSyntaxError("clock", "virtual", "in a strict pool ids follow a clock: steady and wall are allowed"))
 	}
+	leads := s.rules.counted(cfg.Generator)
+	if s.rules.strict > 0 {
+		leads = s.rules.covers(cfg.Window, fencedLead(cfg.Generator))
+	}
 	return errors.Join(
 		config.In("Datacenter", config.Check("datacenter", g.Datacenter, s.cfg.Generator.Datacenter, s.cfg.Generator.Datacenter, "that of the slots")),
 		config.In("Look", config.Check("look", cfg.Look, 1, s.cfg.Look, "the pool's, by which newcomers wait")),
-		s.rules.covers(cfg.Window, fencedLead(cfg.Generator), cfg.Generator.Lead()))
+		leads)
 }
 
 // Acquire implements [Source]: it joins the pool, creates it if needed, and claims a slot.

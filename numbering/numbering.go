@@ -193,7 +193,7 @@ func (f *Format) Reserve(ctx context.Context, n int) ([]string, error) {
 	}
 	texts := make([]string, n)
 	for i := range texts {
-		if texts[i], err = f.text(first + firn.ID(i)); err != nil {
+		if texts[i], err = f.Text(first + firn.ID(i)); err != nil {
 			return nil, err
 		}
 	}
@@ -262,8 +262,8 @@ func (f *Format) begins(id firn.ID) (at time.Time, ok bool) {
 	return at, ok && at.Year() <= 9999 // a counter of wider numbers has years like 20261
 }
 
-// text formats an id of the counter.
-func (f *Format) text(id firn.ID) (string, error) {
+// Text formats an id of the counter, as Next does with one that it takes: for people who read a counter.
+func (f *Format) Text(id firn.ID) (string, error) {
 	at, ok := f.begins(id)
 	number := int64(id) % f.block
 	if !ok || number == 0 {

@@ -220,7 +220,16 @@ func TestSettingsThatTheNextStartMayLackAreNamed(t *testing.T) {
 	for file, want := range map[string]bool{"": true, "/etc/redis.conf": false} {
 		info := map[string]string{"aof_enabled": "1", "aof_last_bgrewrite_status": "ok", "config_file": file}
 		f := redisstore.Persists(info, map[string]string{"appendfsync": "always"}, nil)
-		if f.Verdict != store.Good || contains(f.Says, "its next start must have both on its command line") != want {
+		if f.Verdict != store.Good || contains(f.Says, "keep --appendonly yes --appendfsync always on its command line") != want {
+			t.Errorf("with the file %q: %v: %v", file, f.Verdict, f)
+		}
+		info["aof_enabled"] = "0"
+		f = redisstore.Persists(info, map[string]string{}, nil)
+		step := "4. CONFIG REWRITE; its command line, and an include further down in its file, override that file"
+		if want {
+			step = "4. put --appendonly yes --appendfsync always on the command line of its next start"
+		}
+		if f.Verdict != store.Bad || !contains(f.Advice, step) {
 			t.Errorf("with the file %q: %v: %v", file, f.Verdict, f)
 		}
 	}

@@ -55,9 +55,12 @@ const unhide = "grant the user +config|get; a server without CONFIG shows its se
 func persists(info, set map[string]string, hidden error) store.Finding {
 	sync := set["appendfsync"]
 	rewrites := info["aof_rewrite_in_progress"] == "1" || info["aof_rewrite_scheduled"] == "1" || info["aof_last_bgrewrite_status"] != "ok"
-	forgetful := ""
+	forgetful, keep := "", "CONFIG REWRITE; its command line, and an include further down in its file, override that file: correct them too"
 	if file, shown := info["config_file"]; shown && file == "" {
-		forgetful = "; it has no configuration file, so its next start must have both on its command line, or it ignores what it wrote"
+		// Nothing shows what its command line has.
+		const both = "--appendonly yes --appendfsync always"
+		forgetful = "; it has no configuration file: keep " + both + " on its command line, or its next start ignores what it wrote"
+		keep = "put " + both + " on the command line of its next start: it has no configuration file"
 	}
 	var major, minor int
 	_, unknown := fmt.Sscanf(info["redis_version"], "%d.%d", &major, &minor) // a proxy may hide it
@@ -66,8 +69,9 @@ func persists(info, set map[string]string, hidden error) store.Finding {
 			// A restart with that setting would lose everything: it loads no snapshot if that file is missing. And
 			// CONFIG SET replaces the file of a server that had the setting before, and lost it by a restart.
 			"if it had appendonly yes before it started, stop it, and start it with that: it reads its file again. "+
-				"Otherwise CONFIG SET appendonly yes, appendfsync always while it runs, since a restart with a changed file would begin empty; "+
-				"once INFO says aof_rewrite_in_progress:0, give its next start both: after CONFIG REWRITE, its command line and an include further down in its file still override them. Or use a strict pool").
+				"Otherwise do this while it runs, since a restart with that setting would begin empty. "+
+				"1. CONFIG SET appendonly yes. 2. CONFIG SET appendfsync always. 3. Wait until INFO persistence shows aof_rewrite_in_progress:0. "+
+				"4. "+keep+". Or use a strict pool").
 		When(unknown == nil && (major < 6 || major == 6 && minor < 2), store.Bad, "Redis "+info["redis_version"]+": it goes on when its file cannot be synced, so a loss of power loses what it acknowledged since", "update to Redis 6.2 or later").
 		// INFO shows a rewrite next to a complete file in the same way.
 		When(rewrites, store.Doubtful, "appendonly yes, and its file is being rewritten, or the rewrite failed: until the first rewrite since it was turned on, or since the server was a replica, a crash falls back to an older file or to no data",

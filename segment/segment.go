@@ -306,7 +306,7 @@ func (s *Segments) giveBack(ctx context.Context) error {
 	if err := calls.Wait(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	s.cfg.Log.Info("segments closed", "names", names, "given back", given)
+	s.cfg.Log.Info("segments closed", "with_unused_ids", names, "given_back", given)
 	if failed != nil {
 		return fmt.Errorf("%w; unused ids of %d names stay unused", failed, names-given)
 	}

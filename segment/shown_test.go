@@ -101,7 +101,7 @@ func TestIDsGivenBackAreCountedAndRecorded(t *testing.T) {
 	w.mustTake(w.name(w.open(steps(100, 100)), "n3"), 1) // n3 has gone on elsewhere
 	w.name(s, "unused")                                  // which has nothing to give back
 	w.close(s)
-	if !strings.Contains(log.String(), `msg="segments closed" names=5 "given back"=4`) {
+	if !strings.Contains(log.String(), `msg="segments closed" with_unused_ids=5 given_back=4`) {
 		t.Error(log.String())
 	}
 	e, err := w.mem.Get(t.Context(), register.CounterKey("n0"))

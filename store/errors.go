@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The errors of a Store; test for them with [errors.Is].
@@ -41,7 +42,10 @@ type CallError struct {
 
 func (e *CallError) Error() string {
 	text := fmt.Sprintf("%s: %s %q: %v", e.Store, e.Op, e.Key, e.Err)
-	if e.Hint != "" {
+	switch {
+	case strings.Contains(e.Hint, "\n"):
+		text += "; " + e.Hint
+	case e.Hint != "":
 		text += " (" + e.Hint + ")"
 	}
 	return text

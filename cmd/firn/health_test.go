@@ -22,7 +22,7 @@ func TestHealthAsksTheServerHere(t *testing.T) {
 		t.Errorf("health of a missing namespace: %d, %s", status, output)
 	}
 	s.kill()
-	if status, output := run(nil, "health", "--http", address); status != 1 || !strings.Contains(output, "not ready: ") {
+	if status, output := run(nil, "health", "--http", address); status != 1 || !strings.Contains(output, "not ready: ") || !strings.Contains(output, "refused: is firn serve running there? Name another address with --http or --config") {
 		t.Errorf("health without a server: %d, %s", status, output)
 	}
 	for args, want := range map[string]string{"--timeout=0s": "1ms to 1m0s are allowed", "--live --namespace=x": "leave one out", "--http=x": "write HOST:PORT"} {

@@ -22,6 +22,7 @@ func session(t *testing.T) func(environment []string, args ...string) (status in
 	for name, text := range map[string]string{
 		"store.yaml": "store: sqlite:file.db\n",
 		"bad.yaml":   "store: memory:x\n",
+		"away.yaml":  "store: redis://127.0.0.1:1\n",
 		"http.yaml":  "store: 'memory:'\nlisten: {http: '192.0.2.1:7079'}\n",
 		"resp.yaml":  "store: 'memory:'\nlisten: {http: '127.0.0.1:0', resp: '192.0.2.1:7076'}\n",
 		"port.yaml":  "listen: {http: '127.0.0.1:'}\n",
@@ -136,6 +137,7 @@ func TestTheCommandLineOverridesTheFileWhichOverridesTheEnvironment(t *testing.T
 		{"FIRN_STORE=sqlite:env.db", "doctor --config port.yaml", 1, `line 1: listen\.http: "127\.0\.0\.1:" is not a valid address`},
 		{"FIRN_STORE=sqlite:env.db", "doctor", 0, `^store sqlite:env\.db\n`},
 		{"FIRN_STORE=memory:", "serve --config bad.yaml", 1, `^firn: configuration: store "memory:x": memory: takes nothing`},
+		{"FIRN_STORE=memory:", "serve --config away.yaml", 1, `^firn: the store of the configuration cannot be opened: store "redis://127\.0\.0\.1:1": .* refused`},
 		{"FIRN_HTTP=", "serve --config http.yaml", 1, `listen on 192\.0\.2\.1:7079 \(listen.http in the configuration\)`},
 		{"FIRN_CONFIG=nosuch.yaml", "doctor", 1, `^firn: environment variable FIRN_CONFIG: configuration: open nosuch\.yaml`},
 		{"FIRN_RESP=192.0.2.1:7078", "serve --store memory: --http 127.0.0.1:0", 1, `listen on 192\.0\.2\.1:7078 \(environment variable FIRN_RESP\)`},

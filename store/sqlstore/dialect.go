@@ -18,6 +18,8 @@ type Dialect struct {
 	embedded bool // on this host, whose clock is the only one
 
 	create, probe, get, insert, update, list string
+	grant                                    string // the beginning of a statement that lets an account use the table
+	account                                  string // queries the account, as grant names it; empty: the database has no accounts
 
 	// home returns the quoted schema of the table, existing or new; "" if the session has no schema.
 	home func(ctx context.Context, s *Store, conn *sql.Conn) (schema string, err error)
@@ -104,7 +106,7 @@ func (d Dialect) in(schema string) Dialect {
 	}
 	table := schema + "." + Table
 	named := strings.NewReplacer("'"+Table+"'", "'"+strings.ReplaceAll(table, "'", "''")+"'", Table, table)
-	for _, statement := range []*string{&d.create, &d.probe, &d.get, &d.insert, &d.update, &d.list, &d.cluster} {
+	for _, statement := range []*string{&d.create, &d.probe, &d.get, &d.insert, &d.update, &d.list, &d.grant, &d.cluster} {
 		*statement = named.Replace(*statement)
 	}
 	return d

@@ -16,10 +16,12 @@ import (
 var MySQL = mysqlDialect
 
 var mysqlDialect = Dialect{
-	name:   "mysql",
-	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
-	probe:  `SELECT k, v, rev FROM ` + Table + mysqlKeyed + ` LIMIT 0`,
-	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit + ` AND ` + mysqlWritable + ` LIMIT 2`, // or sql_select_limit would hide that there are two
+	name:    "mysql",
+	create:  `CREATE TABLE IF NOT EXISTS ` + Table + ` (k VARBINARY(512) NOT NULL PRIMARY KEY, v MEDIUMBLOB NOT NULL, rev BIGINT NOT NULL) ENGINE=InnoDB`,
+	grant:   `GRANT SELECT, INSERT, UPDATE ON ` + Table + ` TO `,
+	account: `SELECT CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@', QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)))`,
+	probe:   `SELECT k, v, rev FROM ` + Table + mysqlKeyed + ` LIMIT 0`,
+	get:     `SELECT k, v, rev FROM ` + Table + ` WHERE k = ? AND ` + mysqlFit + ` AND ` + mysqlWritable + ` LIMIT 2`, // or sql_select_limit would hide that there are two
 	// With IGNORE the affected rows are the inserted rows, whatever the driver means by affected. It would
 	// also truncate a long value, but values are checked before.
 	insert: `INSERT IGNORE INTO ` + Table + ` (k, v, rev) SELECT ?, ?, ? FROM DUAL WHERE ` + mysqlGuard +

@@ -14,13 +14,15 @@ import (
 var Postgres = postgresDialect
 
 var postgresDialect = Dialect{
-	name:   "postgres",
-	create: `CREATE TABLE IF NOT EXISTS ` + Table + ` (k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
-	probe:  probe,
-	get:    `SELECT k, v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes + ` AND ` + postgresWritable,
-	insert: `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING RETURNING k = $1 AND v = $2 AND rev = $3` + postgresReturning,
-	update: `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4 RETURNING k = $3 AND v = $1 AND rev = $2` + postgresReturning,
-	list:   `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` AND ` + postgresWritable + ` ORDER BY k`,
+	name:    "postgres",
+	create:  `CREATE TABLE IF NOT EXISTS ` + Table + ` (k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
+	grant:   `GRANT SELECT, INSERT, UPDATE ON ` + Table + ` TO `,
+	account: `SELECT quote_ident(current_user)`,
+	probe:   probe,
+	get:     `SELECT k, v, rev FROM ` + Table + ` WHERE k = $1 AND ` + postgresBytes + ` AND ` + postgresWritable,
+	insert:  `INSERT INTO ` + Table + ` (k, v, rev) VALUES ($1, $2, $3) ON CONFLICT (k) DO NOTHING RETURNING k = $1 AND v = $2 AND rev = $3` + postgresReturning,
+	update:  `UPDATE ` + Table + ` SET v = $1, rev = $2 WHERE k = $3 AND rev = $4 RETURNING k = $3 AND v = $1 AND rev = $2` + postgresReturning,
+	list:    `SELECT k, v, rev FROM ` + Table + ` WHERE k >= $1 AND k < $2 AND ` + postgresBytes + ` AND ` + postgresWritable + ` ORDER BY k`,
 
 	home:  homePostgres,
 	meant: meantPostgres,

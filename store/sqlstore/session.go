@@ -394,12 +394,30 @@ func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) (struct{}, error)
 	if _, err := s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {
 		return struct{}{}, err
 	}
-	return struct{}{}, fmt.Errorf("make it: %w; if this account may not create tables, run as one that may: %s; and GRANT SELECT, INSERT, UPDATE on it to this account", makeErr, s.dialect.create)
+	makeErr = fmt.Errorf("make it: %w", makeErr)
+	var account string
+	if _, kind := s.dialect.classify(makeErr); !errors.Is(kind, store.ErrRefused) || s.dialect.account == "" ||
+		each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&account) }, s.dialect.account) != nil {
+		return struct{}{}, makeErr
+	}
+	return struct{}{}, &deniedError{makeErr, "if this account may not create tables, run as one that may:\n" + s.dialect.create + ";\n" + s.dialect.grant + account + ";"}
 }
+
+// A deniedError is why the table could not be made, with the statements to run as another account.
+type deniedError struct {
+	error
+	hint string
+}
+
+func (e *deniedError) Unwrap() error { return e.error }
 
 // wrap adds to an error its place, its kind, and the end of ctx, which each driver reports differently.
 func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	hint, kind := s.dialect.classify(err)
+	var denied *deniedError
+	if errors.As(err, &denied) {
+		hint = denied.hint
+	}
 	ended := store.ContextError(ctx)
 	if kind == nil && ended == nil && codeOf(err) == "" { // a time-out of its own, as of a name server
 		kind = store.ErrUnavailable

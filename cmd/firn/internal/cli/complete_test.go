@@ -37,7 +37,7 @@ func TestValuesAreCompleted(t *testing.T) {
 	for line, want := range map[string]string{
 		"next --color ":                          "always auto never",
 		"next --kind s":                          "segment sequence serial snowflake",
-		"next --format base":                     "base32 base36 base58 base62 base64 base64url",
+		"next --format base":                     "base2 base32 base36 base58 base62 base64 base64url",
 		"next --layout tw":                       "twitter",
 		"next --clock ":                          "steady virtual wall",
 		"next --start ":                          "carry random zero",
@@ -89,7 +89,7 @@ func TestAMistypedNameIsGuessed(t *testing.T) {
 		"next --count 5":      "unknown flag: --count: did you mean -n?\n",
 		"serve --port 8080":   "unknown flag: --port: did you mean --http?\n",
 		"next --zzzzzzz":      "unknown flag: --zzzzzzz\n",
-		"next --kind uid":     "number are allowed: did you mean uuid, uuid4 or uuid7?\n",
+		"next --kind uid":     "objectid are allowed: did you mean uuid, uuid4 or uuid7?\n",
 		"decode --kind uid 5": "objectid are allowed: did you mean uuid?\n",
 		"nxt":                 `unknown command "nxt" for "firn": did you mean next?` + "\n",
 		"workers lst":         "relax are allowed: did you mean list?\n",

@@ -61,7 +61,7 @@ func (d doubt) print(out io.Writer, p palette) {
 	case !d.Implausible:
 		return
 	case len(d.Others) == 0:
-		fmt.Fprintf(out, "%s the time is implausible, also by all presets: is the id of a counter, or veiled? Otherwise give its layout with --layout and --epoch\n", hint)
+		fmt.Fprintf(out, "%s the time is implausible, also by all presets: is it the id of a counter, or veiled? Otherwise give its layout with --layout and --epoch\n", hint)
 	default:
 		fmt.Fprintf(out, "%s the time is implausible: does the id have another layout?\n", hint)
 	}

@@ -75,8 +75,8 @@ func misspelt(flags *pflag.FlagSet, environ []string) error {
 	return errors.Join(errs...)
 }
 
-// isSlip reports whether one wrong letter, or two in a long name, make name of the variable meant. In shorter ones any
-// letter would be a slip.
+// isSlip reports whether one wrong letter or swap, or two in a long name, make name of the variable meant. In shorter ones
+// any letter would be a slip.
 func isSlip(name, meant string) bool {
 	letters := len(meant) - len("FIRN_")
 	return letters >= 4 && near.Distance(name, meant) <= min(letters/4, 2) && name != meant

@@ -9,6 +9,7 @@ func TestAMisspeltVariableIsRefusedUnlessItMayBelongToAnother(t *testing.T) {
 	for _, c := range []struct{ command, variable, meant string }{
 		{"serve", "FIRN_STOR=redis://h", "FIRN_STORE"},
 		{"serve", "FIRN_STORES=redis://h", "FIRN_STORE"},
+		{"serve", "FIRN_STROE=redis://h", "FIRN_STORE"},
 		{"next", "FIRN_DATACENTRE=1", "FIRN_DATACENTER"},
 		{"doctor", "FIRN_CONFG=firn.yaml", "FIRN_CONFIG"},
 

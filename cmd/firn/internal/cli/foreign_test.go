@@ -23,7 +23,7 @@ func TestTextOfOthersControlsNoTerminal(t *testing.T) {
 	if err := showFindings(&report, true, "memory:", []store.Finding{{Subject: "server", Says: evil, Advice: evil}}, false); err != nil {
 		t.Fatal(err)
 	}
-	slog.New(&notices{&waits}).Warn("the slot is held", "host", evil)
+	slog.New(&notices{out: &waits}).Warn("the slot is held", "host", evil)
 	colours := regexp.MustCompile("\x1b\\[(2|3[1-6]|0)m")
 	if !colours.MatchString(workers.String()) || !colours.MatchString(report.String()) {
 		t.Error("there are no colours")

@@ -71,10 +71,19 @@ func (f *generatorFlags) configOf(set settings.Namespace, stderr io.Writer) (lea
 	return cfg, err
 }
 
-// log returns the log of the lease or the counter.
+// log returns the log of the lease.
 func (f *generatorFlags) log(stderr io.Writer) *slog.Logger {
+	return f.logTo(&notices{out: stderr}, stderr)
+}
+
+// counterLog returns the log of the counter, whose errors the command returns.
+func (f *generatorFlags) counterLog(stderr io.Writer) *slog.Logger {
+	return f.logTo(&notices{out: stderr, noErrors: true}, stderr)
+}
+
+func (f *generatorFlags) logTo(without *notices, stderr io.Writer) *slog.Logger {
 	if !f.verbose {
-		return slog.New(&notices{stderr})
+		return slog.New(without)
 	}
 	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
@@ -98,7 +107,7 @@ type writer struct {
 
 const formatHelp = encodingHelp + ", readable; with :fixed also decimal:fixed and so on"
 
-const encodingHelp = "decimal, hex, base32, base36, base58, base62, base64, base64url"
+const encodingHelp = "decimal, hex, base32, base36, base58, base62, base64, base64url, base2"
 
 // newWriter parses --format.
 func newWriter(format string, layout firn.Layout) (writer, error) {

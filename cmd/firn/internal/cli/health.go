@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,6 +103,9 @@ func askHealth(ctx context.Context, secure bool, address, path string) (string, 
 		return "", usage(err)
 	}
 	res, err := client.Do(req)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		err = fmt.Errorf("%w: is firn serve running there? Name another address with --http or --config", err)
+	}
 	switch {
 	case err != nil && strings.Contains(path, "livez"):
 		return "", fmt.Errorf("no answer: %w", err)

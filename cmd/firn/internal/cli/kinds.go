@@ -87,7 +87,7 @@ func kindOf(name string) (*settings.Kind, error) {
 			return k, nil
 		}
 	}
-	return nil, firn.NewSyntaxError("kind", name, kindHelp()+" are allowed"+near.DidYouMean(name, kindNames()))
+	return nil, firn.NewSyntaxError("kind", name, list(kindNames(), "and")+" are allowed"+near.DidYouMean(name, kindNames()))
 }
 
 // writeWide makes n ids that need no lease.

@@ -63,7 +63,7 @@ named counter in the store instead. The default store is a folder of this user.`
 				return p.ending(writeWide(cmd.Context(), set, n, p))
 			}
 			if isCounted(k) {
-				c, err := as.counted(cmd.Flags(), set, n, format, flags.log(cmd.ErrOrStderr()))
+				c, err := as.counted(cmd.Flags(), set, n, format, flags.counterLog(cmd.ErrOrStderr()))
 				if err != nil {
 					return usage(err)
 				}
@@ -92,6 +92,7 @@ named counter in the store instead. The default store is a folder of this user.`
 
 // withLease leases a worker, runs do, and releases the worker.
 func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func(*lease.Lease) error) error {
+	flags.leases = true
 	return flags.with(ctx, func(s store.Store) error {
 		if err := refuseForgetful(flags.store, !cfg.Generator.From.IsZero()); err != nil {
 			return err

@@ -21,23 +21,28 @@ func isTerminal(w io.Writer) bool {
 
 // notices is the log without --verbose. It writes warnings; what the command waits for, since to join a pool may take
 // seconds; and that a counter is new, since its name may be misspelt.
-type notices struct{ out io.Writer }
+type notices struct {
+	out      io.Writer
+	noErrors bool // leave out records with an error, which the command returns too
+}
 
 // Enabled implements [slog.Handler].
 func (w *notices) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements [slog.Handler].
 func (w *notices) Handle(_ context.Context, r slog.Record) error {
-	line, shown := "firn: "+r.Message, r.Level >= slog.LevelWarn
+	line, shown, failed := "firn: "+r.Message, r.Level >= slog.LevelWarn, false
 	r.Attrs(func(a slog.Attr) bool {
 		line += fmt.Sprintf(", %s %v", a.Key, a.Value)
 		switch a.Key {
+		case "error":
+			failed = true
 		case "for", "until", "first": // see the Config.Log of leases and counters
 			shown = true
 		}
 		return true
 	})
-	if !shown {
+	if !shown || failed && w.noErrors {
 		return nil
 	}
 	_, err := fmt.Fprintln(w.out, plain(line))

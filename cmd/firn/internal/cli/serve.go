@@ -234,6 +234,14 @@ func warn(ctx context.Context, s store.Store, log *slog.Logger) {
 	}
 }
 
+// readableDuration writes durations as 12s, as the text format does, not in nanoseconds.
+func readableDuration(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}
+
 // newLog returns the log on standard error. From then on nothing waits for whoever reads that: all lines go through a
 // queue, which Main closes.
 func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, *telemetry.Queue, error) {
@@ -246,6 +254,7 @@ func newLog(cmd *cobra.Command, format string, verbose bool) (*slog.Logger, *tel
 	case "text":
 		handler = func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, options) }
 	case "json":
+		options.ReplaceAttr = readableDuration
 		handler = func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, options) }
 	default:
 		return nil, nil, fmt.Errorf("--log %q: text and json are allowed", format)

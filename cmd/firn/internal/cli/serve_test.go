@@ -7,10 +7,28 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
+
+func TestDurationsInTheJSONLogAreReadable(t *testing.T) {
+	var out strings.Builder
+	cmd := newServe()
+	cmd.SetErr(&out)
+	log, lines, err := newLog(cmd, "json", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("waiting", "for", 12*time.Second)
+	if err := lines.Close(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(out.String(), `"msg":"waiting","for":"12s"}`) {
+		t.Error(out.String())
+	}
+}
 
 func TestWhatIsSuggestedCanBeReachedFromThisMachine(t *testing.T) {
 	listen := func(address string) net.Listener {

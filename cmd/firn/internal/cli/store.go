@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,6 +20,7 @@ type storeFlags struct {
 	store, pool string
 	byDefault   bool // no store was named
 	makes       bool // the command creates the default store if it does not exist
+	leases      bool // the command leases a worker, and uses no counter
 	flags       *pflag.FlagSet
 	stderr      func() io.Writer
 }
@@ -74,22 +76,29 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 	if err := f.resolve(file); err != nil {
 		return nil, err
 	}
-	if f.byDefault && f.makes && filestore.InContainer() {
-		fmt.Fprintf(f.stderr(), "firn: in a container, the default store %s is not shared, and other containers can issue the same ids: use one store for all with --store\n", f.store)
-	}
 	s, err := storeurl.Open(ctx, f.store)
 	if f.byDefault && f.makes && errors.Is(err, store.ErrNotFound) {
-		// The folder may be there and not be mounted yet: then ids of counters repeat.
-		fmt.Fprintf(f.stderr(), "firn: creating the store %s: it is empty, so its counters begin at their first number\n", f.store)
-		s, err = storeurl.Create(ctx, f.store)
+		if s, err = storeurl.Create(ctx, f.store); err != nil {
+			return nil, cannotCreate(f.store, err)
+		}
+		begins := ""
+		if !f.leases { // the folder may be there and not be mounted yet: then ids of counters repeat
+			begins = ": it is empty, so its counters begin at their first number"
+		}
+		fmt.Fprintf(f.stderr(), "firn: created the store %s%s\n", f.store, begins)
 	}
 	switch {
 	case err == nil:
+		if f.byDefault && f.makes && filestore.InContainer() {
+			fmt.Fprintf(f.stderr(), "firn: in a container, the default store %s is not shared, and other containers can issue the same ids: use one store for all with --store; naming this one, with --store or FIRN_STORE, ends this warning\n", f.store)
+		}
 		return s, nil
 	case f.byDefault && errors.Is(err, store.ErrNotFound):
 		return nil, fmt.Errorf("%w: there is no store in %s yet: firn next or firn serve creates it, or name another with --store", store.ErrNotFound, f.store)
-	case file != "" && !given(f.flags, "store"):
+	case file != "" && !given(f.flags, "store") && errors.Is(err, storeurl.ErrURL):
 		return nil, fmt.Errorf("configuration: %w", err)
+	case file != "" && !given(f.flags, "store"):
+		return nil, fmt.Errorf("the store of the configuration cannot be opened: %w", err)
 	case byEnvironment(f.flags.Lookup("store")):
 		err = fmt.Errorf("%s: %w", origin(f.flags, "store"), err)
 	}
@@ -97,6 +106,14 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 		err = usage(err)
 	}
 	return nil, err
+}
+
+// cannotCreate is the error about the default store that cannot be created.
+func cannotCreate(url string, err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok { // the rest is about folders that were there
+		err = at.Err
+	}
+	return fmt.Errorf("cannot create the default store %s: %w; name another store with --store", url, err)
 }
 
 func (f *storeFlags) resolve(file string) (err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -114,6 +115,9 @@ func (t tokenMade) line() string {
 func (t tokenMade) show(out io.Writer) error {
 	if t.Secret != "" {
 		fmt.Fprintf(out, "# the secret, for the client: it is shown this once\n%s\n\n", t.Secret)
+	}
+	if slices.Contains(t.Namespaces, "*") {
+		fmt.Fprint(out, "# it allows all namespaces: --namespaces orders,items for fewer\n")
 	}
 	_, err := fmt.Fprintf(out, "# for the configuration of the server: add this line below tokens:\n%s", t.line())
 	return err

@@ -221,23 +221,20 @@ of a returned worker stays.`,
 				return usage(fmt.Errorf("worker %q is not a number, or a datacenter and a number as in 1/98", args[0]))
 			}
 			return flags.onPool(cmd.Context(), func(ctx context.Context, s store.Store) error {
+				pool, err := lease.Inspect(ctx, s, flags.pool)
 				var last time.Time
-				if gone {
-					var err error
-					if last, err = lastPossible(ctx, s, flags.pool); err != nil {
-						return missing(ctx, s, flags, err)
-					}
+				if err == nil && gone {
+					last, err = lastPossible(ctx, s, pool)
+				}
+				if err != nil {
+					return missing(ctx, s, flags, err)
 				}
 				slot, err := lease.Reclaim(ctx, s, flags.pool, datacenter, worker, last)
 				if err != nil {
 					return missing(ctx, s, flags, err)
 				}
-				later := ""
-				if slot.Taken && !slot.Gone {
-					later = ", or 20s later if its holder is still running"
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it is free at %s%s\n",
-					slot.Worker, flags.pool, freeAt(slot.Until), later)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "worker %d of pool %s was taken back; it can be leased from %s\n",
+					slot.Worker, flags.pool, freeAt(pool.FreeAt(s, slot)))
 				return err
 			})
 		},
@@ -286,11 +283,10 @@ in the store. End such processes first, or restart them without --strict.`,
 
 // lastPossible is a time that no id of a holder that has ended is beyond, if its
 // clock was within the pool's tolerance and it issued no further ahead of it than that.
-func lastPossible(ctx context.Context, s store.Store, pool string) (time.Time, error) {
-	p, err := lease.Inspect(ctx, s, pool)
+func lastPossible(ctx context.Context, s store.Store, pool lease.Pool) (_ time.Time, err error) {
 	now := time.Now()
-	if clock := s.Traits().Clock; clock != nil && err == nil {
+	if clock := s.Traits().Clock; clock != nil {
 		now, err = clock.Now(ctx)
 	}
-	return now.Add(time.Duration(p.Tolerance)), err
+	return now.Add(time.Duration(pool.Tolerance)), err
 }

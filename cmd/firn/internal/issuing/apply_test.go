@@ -229,7 +229,7 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 		"{orders: {pool: other}}":                                                                 "namespaces.orders: pool cannot change from default to other",
 		"{items: {kind: segment, offset: 1, stride: 2}}":                                          "namespaces.items: offset cannot change from 0 to 1",
 		"{items: {kind: segment, stride: 2}}":                                                     "namespaces.items: stride cannot change from 1 to 2",
-		"{pay: {kind: serial}}":                                                                   "namespaces.pay: zone cannot change from +08:00 to UTC",
+		"{pay: {kind: serial}}":                                                                   "namespaces.pay: zone cannot change from +08:00 to UTC while it is served, since its ids could repeat earlier ones: use a new name; a restart permits it, if you are sure that they cannot",
 		"{orders: {worker: 5}}":                                                                   "settings of a pool with a fixed worker cannot change",
 	} {
 		err := s.Apply(t.Context(), config(t, "namespaces: "+text+"\nlimits: {batch: 5}\nanonymous: [x]\n"))
@@ -719,7 +719,7 @@ func TestTheTemplateOfServedNumbersDoesNotChange(t *testing.T) {
 		}
 		got.add(&b)
 		err := s.Apply(t.Context(), config(t, "namespaces: {bills: {kind: number, template: 'B{yyyy}{n:4}'}}"))
-		if err == nil || !strings.Contains(err.Error(), "namespaces.bills: template cannot change from B{yyyy}1{n:3} to B{yyyy}{n:4}") {
+		if err == nil || !strings.Contains(err.Error(), "namespaces.bills: template cannot change from B{yyyy}1{n:3} to B{yyyy}{n:4} while it is served, since its ids could repeat earlier ones: use a new name (a restart does not help: the store keeps the template)") {
 			t.Error(err)
 		}
 	}

@@ -62,7 +62,7 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 func Fails(subject string, err error) store.Finding {
 	f := store.Finding{Subject: subject, Verdict: store.Bad, Says: err.Error()}
 	if call, ok := errors.AsType[*store.CallError](err); ok && call.Hint != "" {
-		f.Says, f.Advice = strings.Replace(f.Says, " ("+call.Hint+")", "", 1), call.Hint
+		f.Says, f.Advice = strings.NewReplacer(" ("+call.Hint+")", "", "; "+call.Hint, "").Replace(f.Says), call.Hint
 	}
 	return f
 }

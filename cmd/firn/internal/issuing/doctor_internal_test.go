@@ -78,3 +78,12 @@ func TestAQuestionThatFailsIsAFindingBesideTheOthers(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestAFindingGivesTheHintOfItsErrorAsAdvice(t *testing.T) {
+	for _, hint := range []string{"check the password", "run as one that may:\nCREATE TABLE t;\nGRANT SELECT ON t TO app;"} {
+		f := Fails("store", &store.CallError{Store: "sqlstore", Op: "open", Key: "t", Err: store.ErrRefused, Hint: hint})
+		if f.Says != `sqlstore: open "t": refused` || f.Advice != hint {
+			t.Errorf("%q, %q", f.Says, f.Advice)
+		}
+	}
+}

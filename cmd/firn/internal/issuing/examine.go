@@ -80,8 +80,7 @@ const layoutEndsSoon = 90 * 24 * time.Hour
 
 // examineCounter takes an id of a counter as far as its first write.
 func (b *builder) examineCounter(ctx context.Context, name string, set settings.Namespace) ([]store.Finding, error) {
-	source := set.Of().Source
-	if source != settings.Ranges && source != settings.Counter && source != settings.Template {
+	if !counts(set) {
 		return nil, nil
 	}
 	var form store.Form
@@ -132,7 +131,11 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 		if err := json.Unmarshal(write.Value, &one); err != nil {
 			return []store.Finding{Fails(f.Subject, err)}
 		}
-		f.Says = name + " goes on at " + one.Last
+		next := one.Last
+		if n, ok := made.(*businessNumbers); ok {
+			next = n.text(next)
+		}
+		f.Says = name + " goes on at " + next
 	}
 	return []store.Finding{f}
 }

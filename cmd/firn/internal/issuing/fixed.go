@@ -18,11 +18,24 @@ func (s *snapshot) allows(cfg settings.Config) error {
 			continue // removed; without any namespaces it would stay, as one made on first use
 		}
 		if key, from, to := s.namespaces[name].settings.Changed(now); key != "" {
-			return fmt.Errorf("namespaces.%s: %s cannot change from %s to %s while it is served, since its ids could repeat earlier ones: "+
-				"take a new name; a restart permits it for pools, if you are sure that they cannot", name, key, from, to)
+			instead := "use a new name; a restart permits it, if you are sure that they cannot"
+			if counts(s.namespaces[name].settings) && counts(now) {
+				instead = "use a new name (a restart does not help: the store keeps the " + key + ")"
+			}
+			return fmt.Errorf("namespaces.%s: %s cannot change from %s to %s while it is served, since its ids could repeat earlier ones: %s", name, key, from, to, instead)
 		}
 	}
 	return nil
+}
+
+// counts reports whether a counter in the store makes the ids of a namespace.
+func counts(set settings.Namespace) bool {
+	switch set.Of().Source {
+	case settings.Ranges, settings.Counter, settings.Template:
+		return true
+	default:
+		return false
+	}
 }
 
 // errRepeats refuses a change of keys; [snapshot.allows] cannot, as it does not read keys.

@@ -37,6 +37,7 @@ type pool struct {
 	mend   mending                     // takes an id while a clock is back, and with it another worker
 	cancel context.CancelFunc          // ends joining
 	ended  chan struct{}               // closed when joining has ended
+	wait   atomic.Pointer[joinWait]    // the latest that joining announced
 	err    error                       // why it failed; set before ended is closed
 }
 
@@ -45,9 +46,15 @@ func (p *pool) held() (*lease.Lease, error) {
 	if l := p.lease.Load(); l != nil {
 		return l, nil
 	}
+	reason, retry := "it waits for a worker", time.Second
+	if w := p.wait.Load(); w != nil {
+		if left := time.Until(w.ends); left > 0 {
+			reason, retry = w.String(), min(max(left, time.Second), longestRetry)
+		}
+	}
 	f := failure.New(http.StatusServiceUnavailable, "joining",
-		"pool %s: the server is joining it: it waits for a worker. Namespaces of other kinds and pools may be served already", p.name)
-	f.Retry = time.Second
+		"pool %s: the server is joining it: %s. Namespaces of other kinds and pools may be served already", p.name, reason)
+	f.Retry = retry
 	return nil, f
 }
 
@@ -166,7 +173,7 @@ func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool 
 		cancel: cancel, ended: make(chan struct{}),
 	}
 	p.queue = newQueue(p.layout, cfg.Generator.Rollback)
-	cfg.Store, cfg.Log = s.store, s.log
+	cfg.Store, cfg.Log = s.store, slog.New(&joinLog{s.log.Handler(), p})
 	go func() {
 		defer close(p.ended)
 		select {

@@ -59,7 +59,7 @@ func TestACounterThatIsNewInItsStoreIsAnnouncedOnce(t *testing.T) {
 			}
 		}
 	}
-	if got, want := strings.Join(examined(), "\n"), "bills goes on at "+time.Now().UTC().Format("2006")+"00005\nlines goes on at 5\ntxn goes on at 60004"; got != want {
+	if got, want := strings.Join(examined(), "\n"), "bills goes on at INV"+time.Now().UTC().Format("2006")+"-00005\nlines goes on at 5\ntxn goes on at 60004"; got != want {
 		t.Errorf("after four ids each doctor says\n%s\nwant\n%s", got, want)
 	}
 }

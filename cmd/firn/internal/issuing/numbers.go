@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/sequence"
@@ -57,6 +58,16 @@ func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	return s.format.Reserve(ctx, n)
+}
+
+// text returns the number of an id of the counter as the template has it.
+func (s *businessNumbers) text(last string) string {
+	if id, err := firn.ParseID(last); err == nil {
+		if text, err := s.format.Text(id); err == nil {
+			return text
+		}
+	}
+	return last
 }
 
 func (s *businessNumbers) state(state *State) {

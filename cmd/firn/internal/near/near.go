@@ -28,24 +28,29 @@ func DidYouMean(name string, names []string) string {
 	return ": did you mean " + text + "?"
 }
 
-// Distance returns how many characters must be added, removed or replaced to make b of a (Levenshtein's distance).
+// Distance returns how many edits make b of a: a character added, removed or replaced, or two neighbours swapped (optimal
+// string alignment).
 func Distance(a, b string) int {
-	to := []rune(b)
+	from, to := []rune(a), []rune(b)
+	var before []int              // the row before last
 	row := make([]int, len(to)+1) // the distances of the beginning of a from each beginning of b
 	for j := range row {
 		row[j] = j
 	}
-	for i, r := range []rune(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+	for i, r := range from {
+		next := make([]int, len(row))
+		next[0] = i + 1
 		for j, s := range to {
-			replaced := diagonal
+			replaced := row[j]
 			if r != s {
 				replaced++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+			next[j+1] = min(replaced, next[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && r == to[j-1] && from[i-1] == s {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row = row, next
 	}
 	return row[len(to)]
 }

@@ -26,7 +26,7 @@ func TestTheDistanceCountsChangedCharacters(t *testing.T) {
 	for _, d := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"STOR", "STORE", 1}, {"é", "e", 1}, {"ab", "ba", 2}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"STOR", "STORE", 1}, {"é", "e", 1}, {"ab", "ba", 1}, {"STROE", "STORE", 1}, {"ca", "abc", 3}} {
 		if got := near.Distance(d.a, d.b); got != d.want {
 			t.Errorf("%q and %q: %d, want %d", d.a, d.b, got, d.want)
 		}

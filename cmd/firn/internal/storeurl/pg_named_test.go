@@ -39,7 +39,7 @@ func TestAPostgresURLThatNamesItsStoreIsAccepted(t *testing.T) {
 		{"postgresql://u:p@[::1]:5432,[::2]:5433/db", "::1,::2", "db"},
 		{"postgres://[a/b?c,d]/db", "a/b?c,d", "db"},
 		{"postgres://u:p^{}@h/db", "h", "db"},
-		{"postgres://u:p@x@h/db", "x@h", "db"},
+		{"postgres://u:p@x%40h/db", "x@h", "db"},
 		{"postgres://u:p?x@h/db", "h", "db"},
 		{"postgres:///?host=h&dbname=d;x", "h", "d;x"},
 		{"postgres://?host=h&database=db", "h", "db"},
@@ -50,13 +50,14 @@ func TestAPostgresURLThatNamesItsStoreIsAccepted(t *testing.T) {
 		{"postgres://h1%2Ch2/db%2F", "h1,h2", "db/"},
 		{"postgres://h//", "h", "/"},
 		{"postgres://h/%20", "h", " "},
-		{"postgres://h/a@b?application_name=c@d", "h", "a@b"},
+		{"postgres://h/a%40b?application_name=c%40d", "h", "a@b"},
+		{"postgres://u:p:w@a:1,b:2/db", "a,b", "db"},
 	} {
 		cfg, err := pgx.ParseConfig(test.url)
 		if err != nil {
 			t.Fatalf("%s: the driver refuses it: %v", test.url, err)
 		}
-		if err := named(test.url, cfg); err != nil {
+		if err := errors.Join(oneLogin(test.url), named(test.url, cfg)); err != nil {
 			t.Errorf("%s: %v", test.url, err)
 		}
 		if hosts := hostsOf(cfg); hosts != test.hosts || cfg.Database != test.database {
@@ -79,7 +80,6 @@ func TestAPostgresURLThatLeavesItsStoreToTheEnvironmentIsRefused(t *testing.T) {
 		{"postgres://u:geheim@h1%2C/db", "no host"},
 		{"postgres://u:geheim@h/db?host=", "no host"},
 		{"postgres://u:geheim@h/db?h%6Fst=h1,,h2", "no host"},
-		{"postgres://a/b@h/db?host=&x=y", "no host"},
 		{"postgres://u:geheim@h", "no database"},
 		{"postgres://u:geheim@h/", "no database"},
 		{"postgres://u:geheim@h/ ", "no database"},
@@ -92,6 +92,44 @@ func TestAPostgresURLThatLeavesItsStoreToTheEnvironmentIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want ErrURL", test.url, err)
 		}
 	}
+}
+
+// The driver would take what follows the password's first @ or / for a host, look it up, and name it in its error.
+func TestAPostgresURLWithAnUnescapedPasswordIsRefusedBeforeAnyLookup(t *testing.T) {
+	elsewhere(t.Setenv, "")
+	for _, scheme := range []string{"postgres://", "postgresql://"} {
+		for _, login := range []string{
+			"app:gehe@im/zzz@", "app:gehe/im@", "app:@gehe@im@", "app:12/geheim@", "app:gehe@im?zzz@", "app:gehe@im:12@", "app:gehe@12,zzz@", "app:gehe/zzz?im@",
+			"app:gehe@im?sslmode=zzz@", "app:gehe@im#zzz@", "app:gehe@%zzz@", "app@gehe:im@", ":gehe@im@", "gehe@im@", "app:12?gehe/im@zzz@",
+		} {
+			for _, hosts := range []string{"127.0.0.1:15499/pay2", "a:1,b:2/db", "[::1]/db?sslmode=disable"} {
+				url := scheme + login + hosts
+				_, err := Open(t.Context(), url)
+				expect(t, url, err, store.ErrRefused, "what stands before the only @ is USER:PASSWORD")
+				if err != nil && (strings.Contains(err.Error(), "gehe") || strings.Contains(err.Error(), "im@") || strings.Contains(err.Error(), "zzz") || !errors.Is(err, ErrURL)) {
+					t.Errorf("%s: %v", url, err)
+				}
+			}
+		}
+	}
+}
+
+// Whatever the driver accepts, its host is after the last @ of the URL.
+func FuzzAPostgresPasswordIsNoHost(f *testing.F) {
+	elsewhere(f.Setenv, "")
+	for _, seed := range []string{"a@b/c", "a/b", "1/b", "a?b@c", "a#b", "%41@", ":a", "a,b", "[a]/b", "@", "/", "?a=b@c", "1,2:3/x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, secret string) {
+		url := "postgres://app:" + secret + "@h:1,i:2/db"
+		if oneLogin(url) != nil {
+			return
+		}
+		cfg, err := pgx.ParseConfig(url)
+		if err == nil && (hostsOf(cfg) != "h,i" || cfg.Database != "db" || cfg.User != "app") {
+			t.Errorf("%q: the driver uses %s, %s and %s", url, cfg.User, hostsOf(cfg), cfg.Database)
+		}
+	})
 }
 
 func TestTheEnvironmentDoesNotChooseThePortOfAPostgresURL(t *testing.T) {
@@ -175,7 +213,7 @@ func TestAServiceMayNameThePostgres(t *testing.T) {
 
 func FuzzThePostgresDriverUsesWhatItsURLNames(f *testing.F) {
 	elsewhere(f.Setenv, "7777")
-	for _, seed := range []string{"u:p@h:1/db", "[::1]:2,b/c?x=y", "?host=%68&dbname=d&port=", "a@b@c/d@e", "h:1?database=/", ",:/%20"} {
+	for _, seed := range []string{"u:p@h:1/db", "[::1]:2,b/c?x=y", "?host=%68&dbname=d&port=", "a%40b@c/d%40e", "h:1?database=/", ",:/%20"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, rest string) {

@@ -201,6 +201,9 @@ func openPostgres(ctx context.Context, text string) (store.Store, error) {
 // parsePostgres returns how many connections a URL allows, and one connector for each of its hosts, which begins with that
 // host. It reads the files that the URL names: certificates and passwords.
 func parsePostgres(text string, dialer *dial.Dialer) (connections int, hosts []driver.Connector, err error) {
+	if err := oneLogin(text); err != nil {
+		return 0, nil, err
+	}
 	cfg, err := pgx.ParseConfig(text)
 	if err != nil {
 		// The driver's text quotes the URL, without what the driver takes for the password.
@@ -232,6 +235,16 @@ func parsePostgres(text string, dialer *dial.Dialer) (connections int, hosts []d
 	cfg.OnNotice = dropVacuumWarnings
 	guardPostgres(&cfg.Config, dialer)
 	return connections, fromEachHost(cfg), nil
+}
+
+// oneLogin refuses a URL whose password may be unescaped: the driver would take its rest for hosts, look them up and name
+// them in errors. So the only @ stands before the hosts.
+func oneLogin(text string) error {
+	_, rest, _ := strings.Cut(text, "://")
+	if login, after, ok := strings.Cut(rest, "@"); ok && (strings.Contains(login, "/") || strings.Contains(after, "@")) {
+		return urlErrorf("%w: what stands before the only @ is USER:PASSWORD, with the characters @ : / ? # %% escaped as in %%40; elsewhere too, @ is %%40", store.ErrRefused)
+	}
+	return nil
 }
 
 // onOneLine gives the driver's errors, which have a line for each address, one line.

@@ -230,7 +230,7 @@ func TestMySQLErrorsSayWhatToDo(t *testing.T) {
 	if err := try(d.url("firn:geheim", "made")); err != nil {
 		t.Errorf("a table created by another user: %v", err)
 	}
-	expect(t, "no right to create the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "CREATE TABLE", "run as one that may")
+	expect(t, "no right to create the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "run as one that may:\nCREATE TABLE", " ENGINE=InnoDB;\nGRANT SELECT, INSERT, UPDATE ON `shop`.firn_registers TO 'firn'@'%';")
 	expect(t, "a reader", try(d.url("reader:geheim", "made")), store.ErrRefused, "SELECT, INSERT and UPDATE")
 	expect(t, "a wrong password", try(d.url("firn:geheimer", "made")), store.ErrRefused, "check user, password")
 	expect(t, "no such database", try(d.url("root:", "nothing")), store.ErrRefused, "no such database")
@@ -260,7 +260,7 @@ func TestPostgresErrorsSayWhatToDo(t *testing.T) {
 	if err := try(d.url("firn:geheim", "made")); err != nil {
 		t.Errorf("a table created by another user: %v", err)
 	}
-	expect(t, "no right to create the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "CREATE TABLE", "run as one that may")
+	expect(t, "no right to create the table", try(d.url("firn:geheim", "shop")), store.ErrRefused, "run as one that may:\nCREATE TABLE", " NOT NULL);\nGRANT SELECT, INSERT, UPDATE ON public.firn_registers TO firn;")
 	expect(t, "a reader", try(d.url("reader:geheim", "made")), store.ErrRefused, "SELECT, INSERT and UPDATE")
 	expect(t, "no such user", try(d.url("unknown:geheim", "made")), store.ErrRefused, "check user, password")
 	expect(t, "no such database", try(d.url("postgres:", "nothing")), store.ErrRefused, "no such database")
