@@ -22,16 +22,17 @@ type Scheduler interface {
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
-// A Manual is embedded by clocks that a test moves. Other packages cannot become one by a method of some name.
+// A Manual is embedded by clocks that a test moves. Outside of this module no clock becomes one by its methods.
 type Manual struct{}
 
-func (Manual) manual() {}
+// MovedByTest marks such a clock.
+func (Manual) MovedByTest() Manual { return Manual{} }
 
 // Idle returns the wait of background work by a clock that a test moves. Its Sleep moves the clock, since a caller waits
 // for that; Idle does not. False: of another clock.
 func Idle(timeSource any) (func(ctx context.Context, d time.Duration) error, bool) {
 	c, ok := timeSource.(interface {
-		manual()
+		MovedByTest() Manual
 		Idle(ctx context.Context, d time.Duration) error
 	})
 	if !ok {
