@@ -81,7 +81,11 @@ func (l *Lease) keep(ctx context.Context) bool {
 	})
 	switch {
 	case err == nil:
-		l.note(func(s *State) { l.lost, s.Last = false, nil })
+		var before error
+		l.note(func(s *State) { l.lost, before, s.Last = false, s.Last, nil })
+		if before != nil {
+			l.cfg.Log.Info("the worker is kept again", "worker", held.Worker)
+		}
 	case errors.Is(err, ErrLost):
 		l.takeOther(background, held, ask, err)
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):

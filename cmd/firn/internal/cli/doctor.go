@@ -92,7 +92,11 @@ complete and check it.`,
 			}
 			for _, name := range slices.Sorted(maps.Keys(pools)) {
 				found := issuing.ExaminePool(ctx, s, name)
-				if len(found) == 0 && pools[name] == nil && cmd.Flags().Changed("pool") {
+				switch declared := pools[name] != nil; {
+				case len(found) > 0:
+				case declared && !s.Traits().Embedded:
+					found = []store.Finding{{Subject: "pool", Says: name + " is new: its first process waits 12s, in a strict pool minutes, before it has a worker"}}
+				case !declared && cmd.Flags().Changed("pool"):
 					found = []store.Finding{unknownPool(name)}
 				}
 				findings = append(findings, found...)

@@ -132,7 +132,7 @@ use and share one generator, which the flags configure.`,
 			err = server.Start(ctx, server.Config{
 				Settings: cfg, Base: base, Store: s, Log: log, LogLost: lines.Lost, Traces: traces, Version: currentVersion().Version, Linger: linger,
 			}, listeners, func(srv *server.Server) func() {
-				warn(ctx, s, log)
+				warn(ctx, s, cfg, log)
 				attrs := []any{"http", srv.Scheme("http") + "://" + listeners.HTTP.Addr().String()}
 				if listeners.RESP != nil {
 					attrs = append(attrs, "resp", srv.Scheme("redis")+"://"+listeners.RESP.Addr().String())
@@ -225,9 +225,18 @@ func awaitFollower(done <-chan struct{}, longest time.Duration, log *slog.Logger
 	}
 }
 
-// warn logs those findings of firn doctor about the store that are not good.
-func warn(ctx context.Context, s store.Store, log *slog.Logger) {
-	for _, f := range issuing.ExamineStore(ctx, s) {
+// countersWithin bounds how long the server reads its counters at the start, of which there may be thousands.
+const countersWithin = 10 * time.Second
+
+// warn logs those findings of firn doctor about the store and the counters in it that are not good.
+func warn(ctx context.Context, s store.Store, cfg settings.Config, log *slog.Logger) {
+	found := issuing.ExamineStore(ctx, s)
+	limited, cancel := context.WithTimeout(ctx, countersWithin)
+	defer cancel()
+	if counters := issuing.ExamineCounters(limited, s, cfg); limited.Err() == nil {
+		found = append(found, counters...)
+	}
+	for _, f := range found {
 		if f.Verdict != store.Good {
 			log.Warn(f.String(), "verdict", f.Verdict)
 		}

@@ -25,18 +25,35 @@ const joinTimeout = 3 * time.Second
 // Examine does what a server does with a configuration until its first requests, over a store that takes no write: it joins
 // each pool, and takes an id of each counter. Up to the first write the code of the server itself decides, so what Examine
 // finds is what prevents a server.
-func Examine(ctx context.Context, s store.Store, cfg settings.Config) (found []store.Finding) {
-	ciphers, err := ciphersOf(cfg)
-	if err != nil { // the keys were read before: they changed since
+func Examine(ctx context.Context, s store.Store, cfg settings.Config) []store.Finding {
+	b, err := examiner(s, cfg)
+	if err != nil {
 		return []store.Finding{Fails("veil", err)}
 	}
-	log := slog.New(slog.DiscardHandler)
-	service := &Service{store: &untouched{Store: s, refused: map[string]store.Entry{}}, log: log, joining: make(chan struct{}, poolsAtOnce)}
-	b := builder{service: service, old: &snapshot{}, made: &snapshot{pools: map[string]*pool{}}, ciphers: ciphers}
 	if err := b.joinPools(ctx, cfg.Namespaces); err != nil { // their settings were checked before
 		return []store.Finding{Fails("pool", err)}
 	}
-	found = b.examinePools(ctx)
+	return append(b.examinePools(ctx), b.examineCounters(ctx, cfg)...)
+}
+
+// ExamineCounters is the part of [Examine] about counters.
+func ExamineCounters(ctx context.Context, s store.Store, cfg settings.Config) []store.Finding {
+	b, err := examiner(s, cfg)
+	if err != nil {
+		return []store.Finding{Fails("veil", err)}
+	}
+	return b.examineCounters(ctx, cfg)
+}
+
+// examiner returns a builder over a store that takes no write. An error means that keys have changed since they were checked.
+func examiner(s store.Store, cfg settings.Config) (*builder, error) {
+	ciphers, err := ciphersOf(cfg)
+	log := slog.New(slog.DiscardHandler)
+	service := &Service{store: &untouched{Store: s, refused: map[string]store.Entry{}}, log: log, joining: make(chan struct{}, poolsAtOnce)}
+	return &builder{service: service, old: &snapshot{}, made: &snapshot{pools: map[string]*pool{}}, ciphers: ciphers}, err
+}
+
+func (b *builder) examineCounters(ctx context.Context, cfg settings.Config) (found []store.Finding) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		f, err := b.examineCounter(ctx, name, cfg.Namespaces[name])
 		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
