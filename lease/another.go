@@ -22,7 +22,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 		if first = !l.lost; first { // until another worker is found, each turn finds the same loss
 			s.Losses++
 		}
-		l.lost, s.Last = true, cause
+		l.lost, s.Err = true, cause
 	})
 	if first {
 		l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)

@@ -133,7 +133,7 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 		if err := revive(p); err != nil && !errors.Is(err, ErrFull) {
 			t.Errorf("seed %d: process %d of %d does not come back: %v", seed, i, len(players), err)
 		}
-		if err := w.take(p.lease, 10); err != nil && !errors.Is(p.lease.State().Last, ErrFull) {
+		if err := w.take(p.lease, 10); err != nil && !errors.Is(p.lease.State().Err, ErrFull) {
 			t.Errorf("seed %d: process %d of %d: %v, state %+v", seed, i, len(players), err, p.lease.State())
 		}
 	}
@@ -144,9 +144,9 @@ func playFaults(t *testing.T, seed uint64, errored map[string]int) int {
 func revive(p player) error {
 	for range 10 {
 		p.lease.turn(context.Background())
-		if s := p.lease.State(); s.Last == nil {
+		if s := p.lease.State(); s.Err == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("after ten looks: %w", p.lease.State().Last)
+	return fmt.Errorf("after ten looks: %w", p.lease.State().Err)
 }

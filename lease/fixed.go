@@ -36,6 +36,9 @@ func Fixed(worker int64, spares ...int64) Source {
 // the call. Its context is that of [Keep] or of the call for an id, and ends after 10 seconds at a switch.
 // It may be called concurrently.
 func FixedFunc(next func(ctx context.Context) (int64, error)) Source {
+	if next == nil {
+		return &fixed{}
+	}
 	return &fixed{next: func(ctx context.Context) ([]int64, error) {
 		number, err := next(ctx)
 		return []int64{number}, err
@@ -73,6 +76,9 @@ func (f *fixed) fit(cfg Config) error {
 	f.mu.Lock()
 	f.layout = cfg.Generator.Layout
 	f.mu.Unlock()
+	if f.next == nil {
+		return &firn.SyntaxError{Reason: "lease: FixedFunc has no function: give it one that returns a number"}
+	}
 	if f.numbers == nil {
 		return nil
 	}

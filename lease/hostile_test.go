@@ -257,7 +257,7 @@ func TestAHolderThatWaitsForItsWorkerIsNotForgotten(t *testing.T) {
 		if err == nil {
 			defer newcomer.Close(context.Background())
 		}
-		if s := holder.State(); !errors.Is(err, ErrFull) || s.Losses != 1 || s.Errors != 0 || s.Last != nil {
+		if s := holder.State(); !errors.Is(err, ErrFull) || s.Losses != 1 || s.Errors != 0 || s.Err != nil {
 			t.Errorf("%v; %+v", err, s)
 		}
 		for range 400 {

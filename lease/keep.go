@@ -82,7 +82,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	switch {
 	case err == nil:
 		var before error
-		l.note(func(s *State) { l.lost, before, s.Last = false, s.Last, nil })
+		l.note(func(s *State) { l.lost, before, s.Err = false, s.Err, nil })
 		if before != nil {
 			l.cfg.Log.Info("the worker is kept again", "worker", held.Worker)
 		}

@@ -331,8 +331,8 @@ func TestOnlyTheFirstOfManyFailuresIsAWarning(t *testing.T) {
 		if looked := l.turn(context.Background()); looked != (c.err == nil) {
 			t.Errorf("turn %d: %t", i, looked)
 		}
-		if n := strings.Count(log.String(), "could not keep the worker"); n != c.warnings || !errors.Is(l.State().Last, c.err) {
-			t.Errorf("turn %d: logged %d times, the last is %v", i, n, l.State().Last)
+		if n := strings.Count(log.String(), "could not keep the worker"); n != c.warnings || !errors.Is(l.State().Err, c.err) {
+			t.Errorf("turn %d: logged %d times, the last is %v", i, n, l.State().Err)
 		}
 	}
 	if s := l.State(); s.Errors != 3 {
@@ -413,7 +413,7 @@ func TestAnOverlapStopsTheGenerator(t *testing.T) {
 		if fails != nil {
 			want++
 		}
-		if !slices.Equal(source.asked, []int64{1}) || s.Errors != want || s.Losses != 1 || s.Overlaps != 1 || !errors.Is(s.Last, errAway) {
+		if !slices.Equal(source.asked, []int64{1}) || s.Errors != want || s.Losses != 1 || s.Overlaps != 1 || !errors.Is(s.Err, errAway) {
 			t.Errorf("given back are %v, %+v", source.asked, s)
 		}
 	}
@@ -430,7 +430,7 @@ func TestAfterAnOverlapTheGeneratorContinuesWithAnotherWorkerAtOnce(t *testing.T
 			must(l.Next(t.Context()))
 		}
 		l.turn(context.Background())
-		if s := l.State(); s.Losses != 1 || s.Overlaps != 1 || s.Errors != 0 || !errors.Is(s.Last, ErrOverlap) {
+		if s := l.State(); s.Losses != 1 || s.Overlaps != 1 || s.Errors != 0 || !errors.Is(s.Err, ErrOverlap) {
 			t.Errorf("with another worker: %+v", s)
 		}
 		begun := clock.Monotonic()

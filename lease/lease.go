@@ -295,7 +295,7 @@ func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, firn.Tick, er
 	return grant, ask.Window, err
 }
 
-// Next is [firn.Generator.Next]. If it fails with [firn.ErrFence], State().Last says why: the store fails,
+// Next is [firn.Generator.Next]. If it fails with [firn.ErrFence], State().Err says why: the store fails,
 // or the worker is lost and there is no other.
 func (l *Lease) Next(ctx context.Context) (firn.ID, error) { return l.gen.Next(ctx) }
 
@@ -304,6 +304,9 @@ func (l *Lease) Take(ctx context.Context, n int) (firn.Run, error) { return l.ge
 
 // Fill is [firn.Generator.Fill].
 func (l *Lease) Fill(ctx context.Context, ids []firn.ID) (int, error) { return l.gen.Fill(ctx, ids) }
+
+// Layout is that of the pool.
+func (l *Lease) Layout() firn.Layout { return l.cfg.Generator.Layout }
 
 // Local is [firn.Generator.Local]: it belongs to one goroutine, and two that share one get equal ids.
 func (l *Lease) Local() *firn.Local { return l.gen.Local() }

@@ -240,7 +240,7 @@ func TestRenewalKeepsAHolderGoingWithOneWriteAHalfWindow(t *testing.T) {
 	if writes < 34 || writes > 41 || reads > 402 {
 		t.Errorf("20 minutes with a window of one: %d writes and %d reads, want one write in 30 to 33 seconds and one read a look", writes, reads)
 	}
-	if s := l.State(); s.Renewals != int64(writes) || s.Left <= 20*time.Second || s.Last != nil {
+	if s := l.State(); s.Renewals != int64(writes) || s.Left <= 20*time.Second || s.Err != nil {
 		t.Errorf("state %+v", s)
 	}
 }
@@ -290,7 +290,7 @@ func TestAnOutageIsSurvivedUpToTheFenceAndEndsByItself(t *testing.T) {
 	if err := w.take(l, 1); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("after the fence: %v", err)
 	}
-	if s := l.State(); s.Errors == 0 || s.Last == nil || s.Left > 0 {
+	if s := l.State(); s.Errors == 0 || s.Err == nil || s.Left > 0 {
 		t.Errorf("state in the outage: %+v", s)
 	}
 	w.store.SetDown(false)
@@ -537,8 +537,8 @@ func TestAWrongClockIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		timed.now = func() time.Time { return w.time.Wall().Add(-off) }
 		fence := l.State().Fence
 		l.turn(context.Background())
-		if s := l.State(); s.Fence != fence || !errors.Is(s.Last, ErrClock) {
-			t.Errorf("renewal with a clock %v off: fence %d after %d, %v", off, s.Fence, fence, s.Last)
+		if s := l.State(); s.Fence != fence || !errors.Is(s.Err, ErrClock) {
+			t.Errorf("renewal with a clock %v off: fence %d after %d, %v", off, s.Fence, fence, s.Err)
 		}
 	}
 }
@@ -943,13 +943,13 @@ func TestTheStateOfAClosedLeaseSaysThatItIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := l.State(); s.Last != nil || s.Left <= 0 {
+	if s := l.State(); s.Err != nil || s.Left <= 0 {
 		t.Errorf("before Close: %+v", s)
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if s := l.State(); !errors.Is(s.Last, firn.ErrClosed) || s.Left != 0 {
+	if s := l.State(); !errors.Is(s.Err, firn.ErrClosed) || s.Left != 0 {
 		t.Errorf("after Close: %+v", s)
 	}
 }

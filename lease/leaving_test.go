@@ -84,7 +84,7 @@ func TestAWorkerLeftIsGivenBackUntilThatSucceeds(t *testing.T) {
 	for range 3 {
 		l.turn(context.Background())
 	}
-	if s := l.State(); s.Errors != 3 || s.Last != nil { // nothing is wrong with the worker in use
+	if s := l.State(); s.Errors != 3 || s.Err != nil { // nothing is wrong with the worker in use
 		t.Errorf("%+v", s)
 	}
 	source.fail = nil

@@ -209,7 +209,7 @@ func (l *Lease) Check() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state.Last == nil && at.Tick < l.grant.Through {
+	if l.state.Err == nil && at.Tick < l.grant.Through {
 		return nil
 	}
 	return err

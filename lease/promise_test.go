@@ -62,7 +62,7 @@ func TestAHolderCutOffWithAnOldPrimaryEndsAtItsFence(t *testing.T) {
 	if newcomer == nil {
 		t.Fatal("the worker was not granted on the new side")
 	}
-	if holder.State().Last == nil {
+	if holder.State().Err == nil {
 		t.Error("the holder says nothing of its renewals")
 	}
 }
@@ -92,8 +92,8 @@ func TestAWrongClockDoesNotKeepAHolderFromItsSlot(t *testing.T) {
 	clock.offset = 20 * time.Second // renewals are refused from here on
 	w.time.Pass(25 * time.Second)
 	holder.turn(context.Background())
-	if !errors.Is(holder.State().Last, ErrClock) {
-		t.Fatalf("a clock that is 20s ahead: %v", holder.State().Last)
+	if !errors.Is(holder.State().Err, ErrClock) {
+		t.Fatalf("a clock that is 20s ahead: %v", holder.State().Err)
 	}
 	w.mem.Restore(nil)
 	holder.turn(context.Background())

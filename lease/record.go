@@ -128,8 +128,11 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 	return p, err
 }
 
-// Pools returns the names of the pools in a store, sorted. It lists the whole store: it is for people.
+// Pools returns the names of the pools in a store, sorted. It lists the whole store, which is slow: it is for tools.
 func Pools(ctx context.Context, s store.Store) ([]string, error) {
+	if s == nil {
+		return nil, errNoStore
+	}
 	entries, err := s.List(ctx, "firn/")
 	if err != nil {
 		return nil, fmt.Errorf("lease: list pools: %w", err)
@@ -186,10 +189,12 @@ func readRecord(e store.Entry) (Pool, error) {
 	return p, err
 }
 
+var errNoStore = &firn.SyntaxError{Reason: "lease: the store is nil: open the one that has the pool"}
+
 // checkPool returns an error unless there is a store, and the pool has a name that it may have.
 func checkPool(s store.Store, pool string) error {
 	if s == nil {
-		return &firn.SyntaxError{Reason: "lease: the store is nil: open the one that has the pool"}
+		return errNoStore
 	}
 	return store.CheckName("pool", pool)
 }

@@ -21,7 +21,7 @@ type State struct {
 	Overlaps int64         // grants whose ticks another was, or may have been, granted too: see [ErrOverlap]
 	Switches int64         // workers left for another because the clock went back
 	Errors   int64         // exchanges with the store that failed; a loss is not one
-	Last     error         // why the latest look failed, or [ErrLost] if it found a loss; nil after one that succeeded; [firn.ErrClosed] once Close has begun
+	Err      error         // why the latest look failed, or [ErrLost] if it found a loss; nil after one that succeeded; [firn.ErrClosed] once Close has begun
 }
 
 // State returns a snapshot.
@@ -37,7 +37,7 @@ func (l *Lease) State() State {
 	s.Until = endOf(s.Fence, l.cfg.Generator.Layout)
 	s.Left = s.Until.Sub(l.cfg.Generator.Time.Wall())
 	if l.closing {
-		s.Left, s.Last = 0, firn.ErrClosed
+		s.Left, s.Err = 0, firn.ErrClosed
 	}
 	return s
 }
@@ -56,10 +56,10 @@ func (l *Lease) fail(what string, worker int64, err error, warn bool) {
 	l.mu.Lock()
 	l.state.Errors++
 	level := slog.LevelWarn
-	if l.state.Last != nil && !warn {
+	if l.state.Err != nil && !warn {
 		level = slog.LevelDebug
 	}
-	l.state.Last = err
+	l.state.Err = err
 	l.mu.Unlock()
 	l.cfg.Log.Log(context.Background(), level, "could not "+what, "worker", worker, "error", err)
 }

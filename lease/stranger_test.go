@@ -369,7 +369,7 @@ func TestAProcessThatWasPausedForLongTakesAnotherWorker(t *testing.T) {
 			for holder.turn(context.Background()); w.take(holder, 10) != nil; holder.turn(context.Background()) {
 				w.time.Pass(time.Second)
 				if waited := w.time.Monotonic() - began; waited > c.most {
-					t.Fatalf("%v: %v", waited, holder.State().Last)
+					t.Fatalf("%v: %v", waited, holder.State().Err)
 				}
 			}
 		})
@@ -447,7 +447,7 @@ func TestAWorkerWhoseReleaseWasNotAnsweredIsGrantedAgain(t *testing.T) {
 	for holder.turn(context.Background()); w.take(holder, 10) != nil; holder.turn(context.Background()) {
 		w.time.Pass(time.Second)
 		if waited := w.time.Monotonic() - began; waited > grace+5*time.Second {
-			t.Fatalf("%v: %v", waited, holder.State().Last)
+			t.Fatalf("%v: %v", waited, holder.State().Err)
 		}
 	}
 	if !failed {

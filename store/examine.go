@@ -1,5 +1,7 @@
 package store
 
+import "fmt"
+
 // A Finding is the result of one check of an examination, see [Traits].
 type Finding struct {
 	Subject string // a word or two: "persistence", "eviction"
@@ -28,4 +30,9 @@ const (
 )
 
 // String is the verdict as a word.
-func (v Verdict) String() string { return [...]string{"good", "doubtful", "bad"}[v] }
+func (v Verdict) String() string {
+	if v < Good || v > Bad {
+		return fmt.Sprintf("Verdict(%d)", int(v))
+	}
+	return [...]string{"good", "doubtful", "bad"}[v]
+}

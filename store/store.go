@@ -49,6 +49,9 @@ type Entry struct {
 // Contexts: a call whose ctx has ended makes no request. A call returns when ctx ends, whatever its
 // client does; the error matches ctx.Err() and context.Cause(ctx), see [ContextError]. Without an
 // earlier deadline it ends after some seconds with [ErrUnavailable].
+//
+// Errors: each is a *[CallError] with Store, Op and Key, whose Err says what is wrong and matches one of the errors below.
+// Package storetest checks a Store of yours.
 type Store interface {
 	// Get returns the entry of key, or an error that is [ErrNotFound].
 	Get(ctx context.Context, key string) (Entry, error)

@@ -114,7 +114,7 @@ var faults = []fault{
 		if failures := p.failures(); len(failures) > 0 && p.lease.State().Left > 0 {
 			w.t.Logf("callers noticed: %v; the server took longer to restart than the window", failures)
 		}
-		w.until("renewals to continue", func() bool { s := p.lease.State(); return s.Last == nil && s.Left > window/2 })
+		w.until("renewals to continue", func() bool { s := p.lease.State(); return s.Err == nil && s.Left > window/2 })
 	}},
 	{name: "outage longer than the window", needs: served, do: func(w *world) {
 		p, q := w.start(), w.start()
@@ -208,7 +208,7 @@ var faults = []fault{
 		r, err := w.try(0)
 		if err == nil { // three processes share two workers: its worker's earlier holder may take it back
 			want := r.made() + 500
-			w.until("500 ids, or a full pool", func() bool { return r.made() >= want || errors.Is(r.lease.State().Last, lease.ErrFull) })
+			w.until("500 ids, or a full pool", func() bool { return r.made() >= want || errors.Is(r.lease.State().Err, lease.ErrFull) })
 			w.close(r)
 		} else if !errors.Is(err, lease.ErrFull) {
 			w.t.Error(err)

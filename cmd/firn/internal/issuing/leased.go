@@ -112,7 +112,7 @@ func (l leased) able() error {
 		return fmt.Errorf("pool %s: %w", p.name, &firn.TimeExhaustedError{Layout: p.layout, End: p.layout.End()})
 	case s.Left < 0:
 		return fmt.Errorf("pool %s: the fence of worker %d passed at %s and could not be moved", p.name, s.Worker, s.Until.Format(time.RFC3339Nano))
-	case s.Last != nil && s.Used >= s.Fence:
+	case s.Err != nil && s.Used >= s.Fence:
 		// Ids that run ahead of the clock come to the fence before the clock does.
 		return fmt.Errorf("pool %s: the ids up to the fence of worker %d, %s, are used up, and it could not be moved",
 			p.name, s.Worker, s.Until.Format(time.RFC3339Nano))
@@ -239,7 +239,7 @@ func (p *pool) show(state *State) {
 	state.LeaseState = &LeaseState{
 		Worker: s.Worker, Fence: s.Fence, Until: s.Until, Left: s.Left.Seconds(), Renewals: s.Renewals, Losses: s.Losses,
 	}
-	if state.err = s.Last; state.err == nil {
+	if state.err = s.Err; state.err == nil {
 		state.err = held.Check()
 	}
 }
