@@ -183,7 +183,7 @@ func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
 			return firn.ErrClosed
 		case g.Fence > at.Tick, waited && max(g.Last+1, now) <= g.Fence: // the clock may have been set back
 			return nil
-		case at.Revoked || g.Fence >= through || counted >= last, now > through && (waited || !hurries): // no look allows more
+		case at.Revoked || g.Fence >= through || counted >= last, now > through && !hurries: // no look allows more
 			return at
 		}
 		l.mu.Lock()
