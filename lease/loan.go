@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -37,6 +38,8 @@ type Loan struct {
 	look   time.Duration
 
 	refused error // see CheckLoans: then this process moves no fence
+
+	seen *atomic.Pointer[reading] // when the latest call that succeeded began, or the claim; of all copies
 }
 
 // Lend claims a worker for a time, rounded up to whole ticks, and the tolerance of clocks, by which the clock that
@@ -55,6 +58,9 @@ func Lend(ctx context.Context, cfg Config, initial time.Duration) (*Loan, firn.G
 	ask.Window = min(firn.Tick((initial+l.slots.rules.tolerance)/l.Layout().Unit()), l.window) // after the tick that begins next
 	grant, err := l.slots.Acquire(ctx, ask)
 	l.worker = grant.Worker
+	if h, ok := l.holding(); ok {
+		l.saw(h.looked)
+	}
 	return l, grant, err
 }
 
@@ -105,7 +111,7 @@ func newLoan(cfg Config, secret string, worker int64) (*Loan, error) {
 	// The record has only the hash: whoever can read the store, or the list of workers, cannot renew the loan.
 	sum := sha256.Sum256([]byte(secret))
 	slots.rules.token = base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])[:len(register.Token())]
-	return &Loan{slots: slots, secret: secret, worker: worker, window: l.window, look: l.cfg.Look, refused: CheckLoans(cfg)}, nil
+	return &Loan{slots: slots, secret: secret, worker: worker, window: l.window, look: l.cfg.Look, refused: CheckLoans(cfg), seen: new(atomic.Pointer[reading])}, nil
 }
 
 // Handle names the loan. Whoever has it can renew it.
@@ -117,14 +123,23 @@ func (l *Loan) Handle() string {
 // the wall clock do not move it.
 func (l *Loan) Now() firn.Tick { return l.at(l.slots.cfg.Generator.Time.Monotonic()) }
 
-// Clock returns what Now showed when the latest look that counts began, or the claim. A program sets its clock by it: this
-// process may be stopped between the look and its answer, and the store forget the loan meanwhile. It is not this
+// Clock returns what Now showed when the latest Renew or Look that succeeded began, or the claim. A program sets its clock by
+// it: this process may be stopped between the look and its answer, and the store forget the loan meanwhile. It is not this
 // machine's clock, so that one clock error, at most the tolerance, has to be allowed for.
 func (l *Loan) Clock() firn.Tick {
-	if h, ok := l.holding(); ok {
-		return l.at(h.looked.mono)
+	if seen := l.seen.Load(); seen != nil {
+		return l.at(seen.mono)
 	}
 	return l.Now()
+}
+
+// saw records that the worker was seen to be lent, after a reading. Calls may overlap: the later one counts.
+func (l *Loan) saw(at reading) {
+	for seen := l.seen.Load(); seen == nil || seen.mono < at.mono; seen = l.seen.Load() {
+		if l.seen.CompareAndSwap(seen, &at) {
+			return
+		}
+	}
 }
 
 func (l *Loan) at(mono time.Duration) firn.Tick {
@@ -174,7 +189,13 @@ func (l *Loan) Look(ctx context.Context, known firn.Tick) (firn.Tick, error) {
 	return l.keep(ctx, known, nil)
 }
 
-func (l *Loan) keep(ctx context.Context, known firn.Tick, ask *Ask) (firn.Tick, error) {
+func (l *Loan) keep(ctx context.Context, known firn.Tick, ask *Ask) (fence firn.Tick, err error) {
+	began := l.slots.read()
+	defer func() {
+		if err == nil {
+			l.saw(began)
+		}
+	}()
 	// What was begun is finished, though the program gives the request up: a slow store that has forgotten the slot must
 	// have it again before newcomers have waited.
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.slots.cfg.Generator.Time, callTimeout)
@@ -189,7 +210,7 @@ func (l *Loan) keep(ctx context.Context, known firn.Tick, ask *Ask) (firn.Tick, 
 		}
 		l.slots.forget(h)
 	}
-	fence, err := l.takeOver(ctx, known, ask)
+	fence, err = l.takeOver(ctx, known, ask)
 	if err != nil {
 		err = fmt.Errorf("lease: go on with worker %d of pool %q: %w", l.worker, l.slots.cfg.Pool, err)
 	}

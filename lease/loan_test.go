@@ -62,7 +62,11 @@ func (l *lender) renew(p *program) (firn.Tick, error) {
 	if loan.Due(p.fence) {
 		do = loan.Renew
 	}
+	before := loan.Now()
 	fence, err := do(background, p.fence)
+	if clock := loan.Clock(); err == nil && clock < before { // a program would take that for the loss of its lease
+		err = fmt.Errorf("the clock of the answer is %d, that of the request %d", clock, before)
+	}
 	if loan.Held() >= 0 {
 		l.loans[p.handle] = loan
 	}
@@ -732,6 +736,25 @@ func TestALoanThatMustNotBeMovedIsStillLookedAt(t *testing.T) {
 			w.mem.Restore(nil)
 			s[1].stops(t, p, name)
 		}
+	}
+}
+
+// As through a balancer. The server that answers may have held the loan long ago.
+func TestTheClockOfALoanThatAnotherServerHolds(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	for i := range 40 {
+		w.time.Pass(3 * time.Second)
+		s[i%2].renewed(t, p)
+	}
+	// The server is stopped before it answers.
+	loan := must(NewLoan(s[0].cfg, p.handle))
+	before := loan.Now()
+	must(loan.Look(background, p.fence))
+	w.time.Pass(15 * time.Second)
+	if got := loan.Clock(); got != before {
+		t.Errorf("it shows %d after a stop, and the look began at %d", got, before)
 	}
 }
 

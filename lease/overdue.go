@@ -19,7 +19,7 @@ import (
 // A look counts if it finds its slot as it should be, and, before it is overdue, also if it fails: holders go on while the
 // store is away. When it ends matters, not when it begins: after a pause a connection may be dead, an answer may lose
 // against a time-out, and who was granted the ticks meanwhile may be forgotten. Nor does a failed look count that ended
-// later than its time-out: this process was stopped or starved, and the store may have answered. A look that finds its slot forgotten
+// later than its time-out, or beside processors that are very busy: the store may have answered. A look that finds its slot forgotten
 // counts once the slot is written again, and until then no failed one does.
 
 // overdueAfter is how long after the beginning of a look the next one has ended. It begins a look later, or after the calls
@@ -75,12 +75,12 @@ func (k *look) counts() {
 }
 
 // failed decides whether a look that failed counts. One that finds the worker lost proves that no other was granted its
-// ticks, unless newcomers may have waited before it. One that fails later than its time-out was held up in this process,
-// not by the store.
+// ticks, unless newcomers may have waited before it. One that was not prompt was held up in this process, not by the store.
 func (k *look) failed(err error) {
+	ended, call := k.slots.read(), patience(k.slots.cfg.Look)
 	runtime.Gosched() // where the processors are busy, this takes as long as an answer waits to be read
-	now, call := k.slots.read(), patience(k.slots.cfg.Look)
-	prompt := k.began.until(now) <= call+call/8
+	now := k.slots.read()
+	prompt := k.began.until(ended) <= call+call/4 && ended.until(now) <= call/2
 	switch since := k.at.looked.until(now); {
 	case errors.Is(err, ErrOverlap), errors.Is(err, errPast):
 	case k.forgot:

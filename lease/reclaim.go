@@ -16,9 +16,9 @@ import (
 // the fence has passed by every clock in use.
 //
 // With gone, the operator guarantees that the holder has ended and made no id with a time after gone.
-// Then a fence further ahead is moved back to gone, but not before the holder's first tick: earlier holders may have
-// run ahead of the clock. If the guarantee is wrong, ids are duplicated. The zero time keeps the fence. So does a slot
-// that its holder released: that fence is the last tick used.
+// Then a fence further ahead is moved back to gone. If the guarantee is wrong, ids are duplicated. The zero time keeps the
+// fence. So does a holder that began after gone: it was taken ahead of the fence. So does a slot that its holder
+// released: that fence is the last tick used.
 //
 // Reclaim returns the new slot. Errors: [store.ErrNotFound] when there is no such pool or slot,
 // [store.ErrConflict] when the holder wrote it meanwhile, and the store's.
@@ -43,7 +43,9 @@ func Reclaim(ctx context.Context, s store.Store, pool string, datacenter, worker
 		if err != nil {
 			return slot, err
 		}
-		fence = min(fence, max(tick, began))
+		if began < tick { // otherwise its ids are ahead of gone, or it made none: earlier holders ran ahead of the clock
+			fence = min(fence, tick)
+		}
 	}
 	next := slot // keep the host and process that it was taken from, for people
 	next.Began, next.After, next.Fence, next.Until = began, fence, fence, p.Layout.Time(fence)

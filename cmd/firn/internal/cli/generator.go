@@ -66,7 +66,9 @@ func (f *generatorFlags) configOf(set settings.Namespace, stderr io.Writer) (lea
 		return lease.Config{}, err
 	}
 	cfg, err := set.Lease()
-	cfg.PinnedAhead = f.pinnedAhead
+	if cfg.PinnedAhead = f.pinnedAhead; f.pinnedAhead && cfg.Pinned == nil {
+		return cfg, usage(errors.New("--worker-ahead takes a fixed worker before its fence has passed: name it with --worker"))
+	}
 	cfg.Log = f.log(stderr)
 	return cfg, err
 }

@@ -194,8 +194,8 @@ once the fence has passed by twice the tolerance (20s). So release is safe even 
 holder is running.
 
 With --holder-is-gone you guarantee that the holder has ended, that its clock was right
-and that its ids were not ahead of it (by a virtual clock, or by an --ahead longer than
-the tolerance). Then the fence moves back to 10s (the tolerance) from now, and the worker
+and that its ids were not ahead of it (by a virtual clock, --worker-ahead, or an --ahead
+longer than the tolerance). Then the fence moves back to 10s (the tolerance) from now, and the worker
 is granted again after that. If the guarantee is wrong, ids are issued twice. The fence
 of a returned worker stays.`,
 		Example: `  firn workers release 17 --store redis://127.0.0.1:6379/0

@@ -13,7 +13,7 @@ import (
 )
 
 // Ready returns nil while the service, as far as it knows, can issue ids of every named
-// namespace or, without names, of any namespace, once all pools are joined. It does not wait for the store: after a
+// namespace or, without names, of any namespace, once all pools are joined (but those with a fixed worker). It does not wait for the store: after a
 // failure of the store it probes it in the background for later calls. Errors are a
 // [failure.Failure], not_ready, shutting_down or unknown_namespace, with text that is safe for everyone.
 //
@@ -66,7 +66,7 @@ func (s *snapshot) judge() *readiness {
 		r.err = notReady("no namespace can issue: " + r.lacking + sayWhy)
 	}
 	for _, p := range s.pools {
-		if _, err := p.held(); err != nil {
+		if _, err := p.held(); err != nil && !p.pinned { // a fixed worker may be another server's for as long as that lives
 			r.err = notReady("the server is starting: " + r.lacking + sayWhy)
 		}
 	}

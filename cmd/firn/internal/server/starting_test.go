@@ -208,6 +208,7 @@ func TestOtherNamespacesAreServedWhileAPoolIsJoined(t *testing.T) {
 	close(slow.gate)
 	<-opened
 	for fetch(t, fresh(t), at+"/readyz").status != 200 { // an answer serves all who ask within 100 ms
+		time.Sleep(10 * time.Millisecond)
 	}
 	for _, name := range []string{"orders", "fast"} {
 		if a := whileServing(t, at+"/v1/ids/"+name); a.status != 200 {

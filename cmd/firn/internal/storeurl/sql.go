@@ -61,6 +61,8 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 	}
 	// A server's init_connect may choose another, and not for administrators.
 	var in string
+	ctx, cancel := context.WithTimeout(ctx, maxConnect)
+	defer cancel()
 	named := strings.TrimSuffix(hosturl.Parse(text, "3306", "mysql").Path, "/")
 	if err = db.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&in); err == nil && !strings.EqualFold(in, named) {
 		err = fmt.Errorf("%w: the URL names database %s, and its sessions are in %q: remove USE from init_connect of the server", store.ErrRefused, named, in)
