@@ -396,7 +396,7 @@ func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) (struct{}, error)
 	}
 	makeErr = fmt.Errorf("make it: %w", makeErr)
 	var account string
-	if _, kind := s.dialect.classify(makeErr); !errors.Is(kind, store.ErrRefused) || s.dialect.account == "" ||
+	if hint, kind := s.dialect.classify(makeErr); !errors.Is(kind, store.ErrRefused) || hint == readOnlyHint || hint == primaryHint || s.dialect.account == "" ||
 		each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&account) }, s.dialect.account) != nil {
 		return struct{}{}, makeErr
 	}

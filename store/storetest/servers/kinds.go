@@ -20,8 +20,12 @@ func Redis(t testing.TB, args ...string) *Server {
 	return start(t, kind{
 		name: "redis", program: "redis-server",
 		args: func(s *Server) []string {
-			return append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir,
-				"--save", "", "--appendonly", "yes", "--appendfsync", "always"}, args...)
+			file, settings := args[:0], args
+			if len(args) > 0 && filepath.IsAbs(args[0]) { // a configuration file comes first
+				file, settings = args[:1], args[1:]
+			}
+			return slices.Concat(file, []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir,
+				"--save", "", "--appendonly", "yes", "--appendfsync", "always"}, settings)
 		},
 		ready: func(s *Server) error {
 			if slices.Contains(args, "--tls-port") || slices.Contains(args, "--requirepass") {

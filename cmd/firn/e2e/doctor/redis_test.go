@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -69,6 +71,10 @@ func init() {
 		server := servers.Redis(d, "--appendonly", "no", "--save", "60 1000")
 		at, url := d.redis(server.Addr()), "redis://"+server.Addr()
 		d.finds("bad", "persistence", "a restart forgets", "--store", url)
+		file := filepath.Join(d.TempDir(), "redis.conf")
+		d.must(os.WriteFile(file, nil, 0o600))
+		configured := servers.Redis(d, file, "--appendonly", "no")
+		d.finds("bad", "persistence", "4. CONFIG REWRITE; its command line", "--store", "redis://"+configured.Addr())
 		d.do(at, "CONFIG", "SET", "rdb-key-save-delay", 10_000_000) // a rewrite takes ten seconds for each key
 		d.do(at, "CONFIG", "SET", "appendfsync", "always", "appendonly", "yes")
 		d.finds("doubtful", "persistence", "its file is being rewritten", "--store", url)
