@@ -16,11 +16,11 @@ import (
 // newcomers have waited for the grace, which suffices for a holder that looks in time. So the generator never has more
 // ticks than those until the next look is overdue: each look that counts allows some more, up to the fence.
 //
-// A look counts if it finds its slot as it should be, and, before it is overdue, also if it fails: holders go on while the
-// store is away. When it ends matters, not when it begins: after a pause a connection may be dead, an answer may lose
-// against a time-out, and who was granted the ticks meanwhile may be forgotten. Nor does a failed look count that ended
-// later than its time-out, or beside processors that are very busy: the store may have answered. A look that finds its slot forgotten
-// counts once the slot is written again, and until then no failed one does.
+// A look counts if it finds its slot as it should be, and, before it is overdue, also if it fails: holders go on while
+// the store is away. When it ends matters, not when it begins: after a pause a connection may be dead, an answer may
+// lose against a time-out, and who was granted the ticks meanwhile may be forgotten. Nor does a failed look count that
+// ended later than its time-out, or beside processors that are very busy: the store may have answered. A look that
+// finds its slot forgotten counts once the slot is written again, and until then no failed one does.
 
 // overdueAfter is how long after the beginning of a look the next one has ended. It begins a look later, or after the calls
 // of this one, a read and a write, and takes a call. A quarter of a call is for processors that are busy. This is less
