@@ -42,7 +42,7 @@ import (
 // long as a look, and renews it. A lease in use also ends its ids while a look is overdue; with a Clock, which moves
 // faster than looks can begin, it does not. Its methods may be called concurrently.
 type Clock struct {
-	manual // tells a lease
+	manual // a lease treats such clocks in its own way
 
 	mu    sync.Mutex
 	mono  time.Duration

@@ -21,11 +21,10 @@ func (l *Lease) run(ctx context.Context) {
 			again.Tries = 0
 			pause = max(l.untilLook(), again.Next())
 		} else {
-			if pause = again.Next(); l.cfg.Generator.Time.Monotonic()-l.began > pause { // it hung, and ids may end with the next
+			if l.cfg.Generator.Time.Monotonic()-l.began >= patience(l.cfg.Look) { // it hung, and ids may end with the next
 				again.Tries = 0
-				pause = again.Next()
 			}
-			pause = min(l.cfg.Look, pause)
+			pause = min(l.cfg.Look, again.Next())
 		}
 	}
 }

@@ -176,7 +176,9 @@ func TestWhenALeaseLooks(t *testing.T) {
 		{time.Second, nil, 3 * time.Second, 3 * time.Second},
 		{5 * time.Second, nil, 5*time.Second + 1, 5*time.Second + 375*time.Millisecond},
 		{0, errAway, 1, 375 * time.Millisecond},
+		{100 * time.Millisecond, errAway, 100*time.Millisecond + 1, 475 * time.Millisecond},
 		{time.Second, errAway, time.Second + 1, time.Second + 375*time.Millisecond},
+		{2 * time.Second, errAway, 2*time.Second + 1, 2*time.Second + 3*time.Millisecond}, // it hung: ids may end with the next
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Until(noon))
@@ -188,6 +190,10 @@ func TestWhenALeaseLooks(t *testing.T) {
 			}
 			if len(source.looks) < 5 || source.looks[0] != 3*time.Second {
 				t.Fatalf("%v", source.looks)
+			}
+			// Not in a row without a pause, while a store that answers with errors recovers.
+			if most := time.Minute / (c.takes + 125*time.Millisecond); c.err != nil && c.takes < maxPatience && len(source.looks) > int(most) {
+				t.Errorf("looks that take %v, %v: %d in a minute, want %d at most", c.takes, c.err, len(source.looks), most)
 			}
 			for i, at := range source.looks[1:] {
 				if d := at - source.looks[i]; d < c.least || d > c.most {

@@ -56,11 +56,10 @@ type Config struct {
 	// Look is the longest time between two looks of a holder at its slot: 25ms to a quarter of Window. It must be the same
 	// for all members, as a wiped store does not know it. Default: 3s.
 	//
-	// Each call of a look ends after four
-	// looks, and after 2s at most. If the store may have forgotten holders, newcomers wait for a look, or a call
-	// if that may take longer, and for the calls after it: the grace, 12s by default, and longer if ticks are
-	// long. Ids end 6.5s after the last look began, by default, as in a process that was stopped, or whose clock
-	// has jumped ahead: calls then wait for the next look, which begins at once.
+	// Each call of a look ends after four looks, and after 2s at most. If the store may have forgotten holders, newcomers
+	// wait for a look, or a call if that may take longer, and for the calls after it: the grace, 12s by default, and longer
+	// if ticks are long. Ids end 6.5s after the last look that counts began, by default, as in a process that was stopped,
+	// or whose clock has jumped ahead: calls then wait for the next look, which begins at once.
 	Look time.Duration
 	// Tolerance is how far the clock here may differ from the store's, or lie behind that of the other
 	// holders. It must be the same for all members. Up to 30 days. Default: 10s.

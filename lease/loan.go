@@ -42,8 +42,8 @@ type Loan struct {
 	seen *atomic.Pointer[reading] // when the latest call that succeeded began, or the claim; of all copies
 }
 
-// Lend claims a worker for a time, rounded up to whole ticks, and the tolerance of clocks, by which the clock that
-// [Loan.Now] shows may be ahead of this machine's. It claims it for no longer: if its answer is lost, the worker is soon
+// Lend claims a worker for the initial time, rounded up to whole ticks, and the tolerance of clocks, by which the clock
+// that [Loan.Now] shows may be ahead of this machine's. It claims it for no longer: if its answer is lost, the worker is soon
 // free again. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
 // [Slots.Acquire].
 func Lend(ctx context.Context, cfg Config, initial time.Duration) (*Loan, firn.Grant, error) {
@@ -123,9 +123,9 @@ func (l *Loan) Handle() string {
 // the wall clock do not move it.
 func (l *Loan) Now() firn.Tick { return l.at(l.slots.cfg.Generator.Time.Monotonic()) }
 
-// Clock returns what Now showed when the latest Renew or Look that succeeded began, or the claim. A program sets its clock by
-// it: this process may be stopped between the look and its answer, and the store forget the loan meanwhile. It is not this
-// machine's clock, so that one clock error, at most the tolerance, has to be allowed for.
+// Clock returns what Now showed when the latest Renew or Look that succeeded began, or the claim. A program sets its
+// clock by it: this process may be stopped between the look and its answer, and the store forget the loan meanwhile. It
+// is the store's clock, so that one clock error, at most the tolerance, has to be allowed for.
 func (l *Loan) Clock() firn.Tick {
 	if seen := l.seen.Load(); seen != nil {
 		return l.at(seen.mono)

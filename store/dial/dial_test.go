@@ -117,7 +117,11 @@ func TestAHostThatDidNotServeComesLast(t *testing.T) {
 			asked = append(asked, addr)
 			ours, theirs := net.Pipe()
 			if addr != "hangs:1" {
-				go func() { _, _ = theirs.Write([]byte("an answer")) }()
+				go func() {
+					if _, err := theirs.Write([]byte("an answer")); err != nil {
+						t.Error(err)
+					}
+				}()
 			}
 			return ours, nil
 		},

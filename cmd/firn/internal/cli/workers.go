@@ -195,9 +195,9 @@ holder is running.
 
 With --holder-is-gone you guarantee that the holder has ended, that its clock was right
 and that its ids were not ahead of it (by a virtual clock, --worker-ahead, or an --ahead
-longer than the tolerance). Then the fence moves back to 10s (the tolerance) from now, and the worker
-is granted again after that. If the guarantee is wrong, ids are issued twice. The fence
-of a returned worker stays.`,
+longer than the tolerance). Then the fence moves back to 10s (the tolerance) from now,
+and the worker is granted again after that. If the guarantee is wrong, ids are issued
+twice. The fence of a returned worker stays.`,
 		Example: `  firn workers release 17 --store redis://127.0.0.1:6379/0
   firn workers release 1/98 --pool sites          # of datacenter 1`,
 		ValidArgsFunction: completeWorkers,

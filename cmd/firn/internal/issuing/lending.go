@@ -39,7 +39,7 @@ const (
 type LeaseRenewed struct {
 	Lease string `json:"lease"`
 	Pool  string `json:"pool"`
-	Clock uint64 `json:"clock,string"` // the present, as the worker was seen to be held, as a position
+	Clock uint64 `json:"clock,string"` // when the worker was last seen to be held, as a position
 	End   uint64 `json:"end,string"`
 	Once  string `json:"once,omitempty"` // that of the request, over HTTP
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // Ready returns nil while the service, as far as it knows, can issue ids of every named
-// namespace or, without names, of any namespace, once all pools are joined (but those with a fixed worker). It does not wait for the store: after a
-// failure of the store it probes it in the background for later calls. Errors are a
+// namespace or, without names, of any namespace, once all pools are joined (but those with a
+// fixed worker). It does not wait for the store: after a failure of the store it probes it in
+// the background for later calls. Errors are a
 // [failure.Failure], not_ready, shutting_down or unknown_namespace, with text that is safe for everyone.
 //
 // Why any: usually all servers share one store. If a sequence that lost its store made a

@@ -137,7 +137,13 @@ func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 }
 
 // Joined waits until all pools are joined. An error means that one of them could not be.
-func (s *Service) Joined(ctx context.Context) error { return s.now.Load().joined(ctx) }
+func (s *Service) Joined(ctx context.Context) error {
+	err := s.now.Load().joined(ctx)
+	s.judging.Lock()
+	defer s.judging.Unlock()
+	s.judged = nil // that of before
+	return err
+}
 
 // apply is Apply that waits for the new snapshot with ready.
 func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*snapshot, context.Context) error) error {
