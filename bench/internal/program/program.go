@@ -5,7 +5,6 @@ package program
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // patience bounds how long a program may take to listen.
@@ -108,13 +109,11 @@ func (p *Program) End() error {
 	return errors.Join(err, p.err)
 }
 
-// FreeAddress returns an address on loopback where nothing listens.
+// FreeAddress returns an address on loopback where nothing listens. Outgoing connections do not take its port while the
+// program is down.
 func FreeAddress() (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+	port, err := servers.UnusedPort()
+	return fmt.Sprintf("127.0.0.1:%d", port), err
 }
 
 // BuildFirn builds the command, as make build does, into a folder and returns its path. The working directory must be the

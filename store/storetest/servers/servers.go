@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -103,9 +104,18 @@ const (
 	endOfPort = 32_000
 )
 
-// FreePort returns a loopback port without a listener at the moment.
+// FreePort returns a loopback port that nothing listens on, and that no other call in this process returns.
 func FreePort(t testing.TB) int {
 	t.Helper()
+	port, err := UnusedPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// UnusedPort is [FreePort] without a test.
+func UnusedPort() (int, error) {
 	var last error
 	for range 100 {
 		port := firstPort + rand.IntN(endOfPort-firstPort)
@@ -114,13 +124,18 @@ func FreePort(t testing.TB) int {
 			err = l.Close()
 		}
 		if err == nil {
-			return port
+			if _, taken := portsTaken.LoadOrStore(port, true); !taken {
+				return port, nil
+			}
+			err = fmt.Errorf("port %d: taken in this process", port)
 		}
 		last = err
 	}
-	t.Fatalf("no free port from %d to %d was found: %v", firstPort, endOfPort-1, last)
-	return 0
+	return 0, fmt.Errorf("no free port from %d to %d was found: %w", firstPort, endOfPort-1, last)
 }
+
+// portsTaken holds the ports that this process has given away: their servers may be down for a moment.
+var portsTaken sync.Map
 
 // own gives path to the account the server runs under.
 func (s *Server) own(path string) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/cli"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // The test binary runs as three processes: the server, whose memory can be measured, the attacker, who must not slow
@@ -113,15 +114,7 @@ func (l *lines) String() string {
 }
 
 // free returns an address that nothing listens on.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
+func free(t *testing.T) string { return fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t)) }
 
 // start starts a server with a configuration, and waits until it is ready. Shell runs before it, as ulimit -n 64.
 func start(t *testing.T, config, shell string) *target {

@@ -64,7 +64,10 @@ func openMySQL(ctx context.Context, text string) (store.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect)
 	defer cancel()
 	named := strings.TrimSuffix(hosturl.Parse(text, "3306", "mysql").Path, "/")
-	if err = db.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&in); err == nil && !strings.EqualFold(in, named) {
+	switch err = db.QueryRowContext(ctx, "SELECT COALESCE(DATABASE(), '')").Scan(&in); {
+	case err != nil:
+		err = fmt.Errorf("%w: ask for the database of its sessions: %w", store.ErrUnavailable, err)
+	case !strings.EqualFold(in, named):
 		err = fmt.Errorf("%w: the URL names database %s, and its sessions are in %q: remove USE from init_connect of the server", store.ErrRefused, named, in)
 	}
 	if err != nil {

@@ -1,10 +1,12 @@
 package storeurl
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -497,6 +499,26 @@ func TestAMySQLServerMayNotLeadAURLToAnotherDatabase(t *testing.T) {
 	_, err := Open(t.Context(), d.url("firn:", name))
 	expect(t, "another", err, store.ErrRefused, "names database "+name, `"`+other+`"`, "init_connect")
 	opened(t, d.url(d.admin, name))
+}
+
+// A connection that ends under the question for the database is an outage, as at any other statement.
+func TestAConnectionLostWhileTheDatabaseIsAskedForIsAnOutage(t *testing.T) {
+	t.Parallel()
+	d := mariadb(t)
+	url := d.url(d.admin, d.fresh(t, "shop"))
+	proxy := servers.NewProxy(t, d.server.Addr(), func(server io.Writer, client io.Reader) {
+		for buf := make([]byte, 1<<16); ; {
+			n, err := client.Read(buf)
+			if err != nil || bytes.Contains(buf[:n], []byte("COALESCE(DATABASE()")) {
+				return
+			}
+			if _, err := server.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	})
+	_, err := Open(t.Context(), strings.Replace(url, d.server.Addr(), proxy.Addr(), 1))
+	expect(t, "lost", err, store.ErrUnavailable, "ask for the database")
 }
 
 // Each connection that a network has silently forgotten costs a holder one look, and newcomers wait
