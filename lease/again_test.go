@@ -46,10 +46,10 @@ func TestAReleaseLeavesALaterGrantOfTheSameProcessAlone(t *testing.T) {
 	hooks := &hooked{Store: w.mem}
 	cfg := w.config(small)
 	only := int64(1)
-	slots := func(s store.Store) *Slots {
+	slots := func(s store.Store) *poolSource {
 		c := cfg
 		c.Store, c.Pinned = s, &only
-		made, err := NewSlots(c)
+		made, err := newPoolSource(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -204,7 +204,7 @@ func TestAttackAClockThatHangs(t *testing.T) {
 	})
 }
 
-// A5: two renewals of one Slots at once.
+// A5: two renewals of one source at once.
 func TestAttackTwoRenewalsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	h := &hooked{Store: w.store}

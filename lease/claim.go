@@ -13,7 +13,7 @@ import (
 )
 
 // pick returns the slot to claim. For a pinned worker it may wait.
-func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
+func (s *poolSource) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	if s.cfg.Pinned != nil {
 		return s.pickPinned(ctx, pool, ask)
 	}
@@ -29,7 +29,7 @@ func (s *Slots) pick(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 
 // pickPinned returns the slot of the pinned worker or else the first idle one of its spares. A holder that
 // wants another worker does not wait, if it has spares: the next policy may serve its callers at once.
-func (s *Slots) pickPinned(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
+func (s *poolSource) pickPinned(ctx context.Context, pool Pool, ask Ask) (Slot, error) {
 	pinned := pool.slot(s.cfg.Generator.Datacenter, *s.cfg.Pinned)
 	next := s.rules.idleAt(pinned)
 	if s.rules.idle(pinned, ask.Now) {
@@ -63,7 +63,7 @@ const (
 // waitFor waits until the fence of a pinned worker has passed, or its holder has moved it back. It
 // grants nothing: after errHeld the caller reads the pool again. A failed read does not end the wait,
 // as the store is not needed before the fence has passed.
-func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
+func (s *poolSource) waitFor(ctx context.Context, slot Slot) error {
 	s.cfg.Log.Info("waiting for the fence of a pinned worker", "worker", slot.Worker, "pool", s.cfg.Pool, "holder", slot.holder(), "until", s.rules.idleAt(slot))
 	for warned := false; ; {
 		left := s.rules.idleAt(slot).Sub(s.cfg.Generator.Time.Wall())
@@ -93,7 +93,7 @@ func (s *Slots) waitFor(ctx context.Context, slot Slot) error {
 // lookFor reads the slot that waitFor waits for, and returns the slot to wait for from now on. If the
 // store forgot the slot, or was set back to an older copy, that is the one seen before: a holder that
 // has not noticed may still use ticks up to its fence.
-func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
+func (s *poolSource) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 	reg := s.slot(seen.Worker)
 	reg.Patience = patience(s.cfg.Look)
 	entry, err := reg.Read(ctx)
@@ -112,7 +112,7 @@ func (s *Slots) lookFor(ctx context.Context, seen Slot) (Slot, error) {
 
 // claim takes a slot by moving its fence forward. Afterwards it checks that the pool, the life of the
 // store and, in a strict pool, the claim itself are still what they were.
-func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
+func (s *poolSource) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.Grant, error) {
 	h, err := s.begin(slot, ask, s.rules.above(pool, ask))
 	if err != nil {
 		return firn.Grant{}, err
@@ -150,7 +150,7 @@ func (s *Slots) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (firn.
 }
 
 // begin decides which ticks above a given tick to claim of a slot.
-func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
+func (s *poolSource) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before, ok := s.starts[slot.Worker]; ok {
@@ -167,7 +167,7 @@ func (s *Slots) begin(slot Slot, ask Ask, above firn.Tick) (holding, error) {
 
 // unbegin forgets the start of a claim that was certainly never written. Otherwise every lost race for
 // a slot would delay the next claim by a tick, and a tick may be long.
-func (s *Slots) unbegin(h holding) {
+func (s *poolSource) unbegin(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.starts[h.worker] == h.after {
@@ -176,7 +176,7 @@ func (s *Slots) unbegin(h holding) {
 }
 
 // hold records a confirmed claim. Until then looks are at an earlier, lost holding of the worker.
-func (s *Slots) hold(h holding) {
+func (s *poolSource) hold(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before, ok := s.held[h.worker]; !ok || before.after <= h.after { // otherwise two requests have taken over one loan
@@ -189,7 +189,7 @@ func (s *Slots) hold(h holding) {
 // the clock again, since the machine may have slept, and writes this claim over exactly its own record.
 // So it notices if the claim was lost during the wait, when others may have claimed; and if it is lost
 // later, its window began at that write.
-func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, ask Ask) (holding, error) {
+func (s *poolSource) outwait(ctx context.Context, reg *register.Register, h holding, ask Ask) (holding, error) {
 	s.cfg.Log.Info("a strict pool: waiting for holders that the store may have forgotten", "pool", s.cfg.Pool, "for", s.rules.wait())
 	if err := s.cfg.Generator.Time.Sleep(ctx, s.rules.wait()); err != nil {
 		return h, fmt.Errorf("wait %v, as the pool is strict: %w", s.rules.wait(), err)
@@ -214,7 +214,7 @@ func (s *Slots) outwait(ctx context.Context, reg *register.Register, h holding, 
 }
 
 // unclaim restores the previous fence of a slot under which no id was issued, even if ctx has ended.
-func (s *Slots) unclaim(ctx context.Context, h holding, before Slot) error {
+func (s *poolSource) unclaim(ctx context.Context, h holding, before Slot) error {
 	ctx, cancel := turns.WithTimeout(context.WithoutCancel(ctx), s.cfg.Generator.Time, patience(s.cfg.Look))
 	defer cancel()
 	if _, err := s.move(ctx, s.slot(h.worker), func(found *Slot) (move, error) { return s.rules.unclaim(h, found, before), nil }); err != nil {

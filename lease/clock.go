@@ -23,7 +23,7 @@ func readingOf(clock firn.TimeSource) reading {
 	return reading{wall: clock.Wall(), mono: clock.Monotonic()}
 }
 
-func (s *Slots) read() reading { return readingOf(s.cfg.Generator.Time) }
+func (s *poolSource) read() reading { return readingOf(s.cfg.Generator.Time) }
 
 // until returns how much time has passed up to a later reading, by either clock: one of them stands still while the
 // machine sleeps, the other may be set.
@@ -32,13 +32,13 @@ func (r reading) until(later reading) time.Duration {
 }
 
 // wall returns the present time: a reading plus the monotonic time since.
-func (s *Slots) wall(from reading) time.Time {
+func (s *poolSource) wall(from reading) time.Time {
 	return from.wall.Add(s.cfg.Generator.Time.Monotonic() - from.mono)
 }
 
 // latest returns the present tick by a reading or by the wall clock, whichever is later: the safe side
 // for judging whether a fence has passed.
-func (s *Slots) latest(from reading) firn.Tick {
+func (s *poolSource) latest(from reading) firn.Tick {
 	return max(tickOf(s.cfg.Generator.Layout, s.wall(from)), tickOf(s.cfg.Generator.Layout, s.cfg.Generator.Time.Wall()))
 }
 
@@ -47,7 +47,7 @@ const maxClockTries = 3
 
 // checkClock compares the wall clock with the store's, if it has one. The store may have read its clock
 // at any moment of the round trip, so half of that counts as uncertainty.
-func (s *Slots) checkClock(ctx context.Context) (reading, error) {
+func (s *poolSource) checkClock(ctx context.Context) (reading, error) {
 	clock := s.cfg.Store.Traits().Clock
 	if clock == nil {
 		return s.check(s.read()), nil
@@ -75,13 +75,13 @@ func (s *Slots) checkClock(ctx context.Context) (reading, error) {
 }
 
 // check records a reading that passed the check.
-func (s *Slots) check(here reading) reading {
+func (s *poolSource) check(here reading) reading {
 	s.checked.Store(&here)
 	return here
 }
 
 // beside checks the clock while do asks the store something else.
-func (s *Slots) beside(ctx context.Context, do func() error) (here reading, clockErr, err error) {
+func (s *poolSource) beside(ctx context.Context, do func() error) (here reading, clockErr, err error) {
 	checked := make(chan struct{})
 	turns.Go(s.cfg.Generator.Time, func() {
 		defer close(checked)
@@ -95,7 +95,7 @@ func (s *Slots) beside(ctx context.Context, do func() error) (here reading, cloc
 
 // present returns the present tick, by a checked reading: time may have passed since the ask, and the
 // clock may have been wrong then.
-func (s *Slots) present(ask Ask, checked reading) (firn.Tick, error) {
+func (s *poolSource) present(ask Ask, checked reading) (firn.Tick, error) {
 	wall := s.wall(checked)
 	if then := s.cfg.Generator.Layout.Time(ask.Now); then.Sub(wall) > s.cfg.Tolerance {
 		return 0, &ClockError{Here: then, There: wall, Whose: "itself a moment later", Tolerance: s.cfg.Tolerance}

@@ -46,7 +46,7 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 	} {
 		w := newWorld(t)
 		calls := 0
-		s := must(NewSlots(Config{Store: counted{slowClock{remote{w.store, w.time.Wall, nil}, c.leg, w.time}, &calls}, Tolerance: tolerance, Generator: firn.Config{Time: skewed{w.time, c.off}}}))
+		s := must(newPoolSource(Config{Store: counted{slowClock{remote{w.store, w.time.Wall, nil}, c.leg, w.time}, &calls}, Tolerance: tolerance, Generator: firn.Config{Time: skewed{w.time, c.off}}}))
 		before, asked := *s.checked.Load(), w.time.Wall()
 		here, err := s.checkClock(context.Background())
 		if !errors.Is(err, c.want) || calls != c.calls {
@@ -73,7 +73,7 @@ func TestAClockThatIsCenturiesAwayIsRefused(t *testing.T) {
 		w := newWorld(t)
 		there := func() time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
 		var calls int
-		s := must(NewSlots(Config{Store: counted{slowClock{remote{w.store, there, nil}, time.Millisecond, w.time}, &calls}, Generator: firn.Config{Time: w.time}}))
+		s := must(newPoolSource(Config{Store: counted{slowClock{remote{w.store, there, nil}, time.Millisecond, w.time}, &calls}, Generator: firn.Config{Time: w.time}}))
 		if _, err := s.checkClock(context.Background()); !errors.Is(err, ErrClock) {
 			t.Errorf("in the year %d: %v", year, err)
 		}

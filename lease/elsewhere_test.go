@@ -24,7 +24,7 @@ func TestElsewhereAllStartFirstAtOnce(t *testing.T) {
 	for range 32 {
 		cfg := w.config()
 		cfg.Generator.Layout, cfg.Generator.Time, cfg.Generator.Random = firn.DefaultLayout(), w.time, nil
-		slots, err := NewSlots(cfg)
+		slots, err := newPoolSource(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -284,7 +284,7 @@ func (b *busy) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 func TestTheSearchForAWorkerEndsWhenThereIsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
-		slots, err := NewSlots(Config{Store: memstore.New(nil)})
+		slots, err := newPoolSource(Config{Store: memstore.New(nil)})
 		if err != nil {
 			t.Fatal(err)
 		}

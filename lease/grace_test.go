@@ -67,13 +67,13 @@ func (s *lagging) lag(ctx context.Context, err error) error {
 
 // A hangingRelease never releases the worker that its holder has left.
 type hangingRelease struct {
-	*Slots
+	*poolSource
 	left int64
 }
 
 func (h hangingRelease) Release(ctx context.Context, g firn.Grant, last firn.Tick) error {
 	if g.Worker != h.left {
-		return h.Slots.Release(ctx, g, last)
+		return h.poolSource.Release(ctx, g, last)
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -113,7 +113,7 @@ func losesASlot(t *testing.T, look time.Duration, releases bool) {
 	}
 	own := cfg
 	own.Store = slow
-	source := must(NewSlots(own))
+	source := must(newPoolSource(own))
 	var of Source = source
 	if releases {
 		of = hangingRelease{source, 9}

@@ -13,20 +13,20 @@ import (
 )
 
 // Renew implements [Source]. If it cannot move the fence, it still looks at the slot as
-// [Slots.Look] does. Errors: [ErrLost], *[ClockError] and the store's. After any error but
+// [Source.Look] does. Errors: [ErrLost], *[ClockError] and the store's. After any error but
 // ErrLost the held grant is still valid.
-func (s *Slots) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+func (s *poolSource) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
 	return s.keep(ctx, held, &ask)
 }
 
 // Look implements [Source]. If the slot vanished, Look writes it again with its fence.
-func (s *Slots) Look(ctx context.Context, held firn.Grant) error {
+func (s *poolSource) Look(ctx context.Context, held firn.Grant) error {
 	_, err := s.keep(ctx, held, nil)
 	return err
 }
 
 // keep looks at a slot.
-func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant, error) {
+func (s *poolSource) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant, error) {
 	ctx = store.Urgent(ctx)
 	h, err := s.holding(held)
 	if err == nil {
@@ -44,7 +44,7 @@ func (s *Slots) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant
 }
 
 // stay reads a slot and writes what the rules decide. With an ask, it moves the fence.
-func (s *Slots) stay(ctx context.Context, current *look, held firn.Grant, ask *Ask) (_ firn.Grant, err error) {
+func (s *poolSource) stay(ctx context.Context, current *look, held firn.Grant, ask *Ask) (_ firn.Grant, err error) {
 	h := current.at
 	reg := s.slot(held.Worker)
 	reg.Patience = patience(s.cfg.Look)
@@ -114,7 +114,7 @@ func (s *Slots) stay(ctx context.Context, current *look, held firn.Grant, ask *A
 
 // move writes what decide returns for a slot, and returns it once confirmed. If the store has less than
 // it had confirmed, move first makes newcomers wait: other holders may not have noticed the loss yet.
-func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(found *Slot) (move, error)) (m move, err error) {
+func (s *poolSource) move(ctx context.Context, reg *register.Register, decide func(found *Slot) (move, error)) (m move, err error) {
 	warned := false
 	written, err := reg.Update(ctx, func(entry store.Entry) ([]byte, error) {
 		found, err := s.parse(entry)
@@ -139,7 +139,7 @@ func (s *Slots) move(ctx context.Context, reg *register.Register, decide func(fo
 
 // alarm makes newcomers wait: the store may have forgotten other holders too. It also writes a closed
 // pool again: newcomers may have begun their wait before this loss.
-func (s *Slots) alarm(ctx context.Context) error {
+func (s *poolSource) alarm(ctx context.Context) error {
 	reg := s.register(poolKey(s.cfg.Pool))
 	reg.Patience = patience(s.cfg.Look)
 	_, err := reg.Update(ctx, func(found store.Entry) ([]byte, error) {
@@ -167,7 +167,7 @@ func (s *Slots) alarm(ctx context.Context) error {
 
 // Release implements [Source]: it moves the fence back to last, so that the worker can be claimed
 // as soon as that tick has passed. If Release fails, the slot stays held until its fence.
-func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
+func (s *poolSource) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
 	ctx = store.Urgent(ctx)
 	h, err := s.holding(held)
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Slots) Release(ctx context.Context, held firn.Grant, last firn.Tick) er
 }
 
 // holding returns the holding of a grant: late calls for an earlier grant must not touch a later one.
-func (s *Slots) holding(held firn.Grant) (holding, error) {
+func (s *poolSource) holding(held firn.Grant) (holding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h, ok := s.held[held.Worker]
@@ -197,14 +197,14 @@ func (s *Slots) holding(held firn.Grant) (holding, error) {
 }
 
 // holds reports whether this process has a worker, perhaps one that it has lost or is about to leave.
-func (s *Slots) holds() bool {
+func (s *poolSource) holds() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.held) > 0
 }
 
 // change updates a holding, if it is still held.
-func (s *Slots) change(of holding, to func(*holding)) {
+func (s *poolSource) change(of holding, to func(*holding)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h, ok := s.held[of.worker]; ok && h.after == of.after {
@@ -214,7 +214,7 @@ func (s *Slots) change(of holding, to func(*holding)) {
 }
 
 // forget ends a holding, but not a later one of the same worker.
-func (s *Slots) forget(h holding) {
+func (s *poolSource) forget(h holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[h.worker].after == h.after {
@@ -222,11 +222,11 @@ func (s *Slots) forget(h holding) {
 	}
 }
 
-func (s *Slots) register(key string) *register.Register {
+func (s *poolSource) register(key string) *register.Register {
 	return &register.Register{Store: s.cfg.Store, Key: key, Time: s.cfg.Generator.Time, Random: s.cfg.Generator.Random}
 }
 
-func (s *Slots) slot(worker int64) *register.Register {
+func (s *poolSource) slot(worker int64) *register.Register {
 	return s.register(slotKey(s.cfg.Pool, s.cfg.Generator.Layout, s.cfg.Generator.Datacenter, worker))
 }
 
@@ -242,7 +242,7 @@ func replace(ctx context.Context, reg *register.Register, over store.Revision, v
 }
 
 // parse reads a slot's record; nil if there is no record, or a blank one.
-func (s *Slots) parse(entry store.Entry) (*Slot, error) {
+func (s *poolSource) parse(entry store.Entry) (*Slot, error) {
 	if entry.Revision == 0 {
 		return nil, nil
 	}
@@ -255,7 +255,7 @@ func (s *Slots) parse(entry store.Entry) (*Slot, error) {
 
 // encode makes a slot's record. Its number is above that of the record it replaces, and so grows from
 // owner to owner: an older copy can be detected without a clock.
-func (s *Slots) encode(m move, over *Slot) ([]byte, error) {
+func (s *poolSource) encode(m move, over *Slot) ([]byte, error) {
 	s.mu.Lock()
 	if over != nil {
 		s.writes = max(s.writes, over.Write)

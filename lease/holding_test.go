@@ -232,7 +232,7 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 		mem := memstore.New(nil)
 		var log strings.Builder
 		hangs := &deafTo{Store: mem}
-		s := must(NewSlots(Config{Store: hangs, Log: logTo(&log), Generator: firn.Config{Layout: layout("41/0/0/12")}}))
+		s := must(newPoolSource(Config{Store: hangs, Log: logTo(&log), Generator: firn.Config{Layout: layout("41/0/0/12")}}))
 		now := must(s.cfg.Generator.Layout.Tick(time.Now()))
 		ask := Ask{Now: now, From: now, Window: 60_000}
 		grant := must(s.Acquire(ctx, ask))

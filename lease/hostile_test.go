@@ -155,7 +155,7 @@ func (s *silent) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
 func TestASwitchTimesOutIfTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(noon))
-		slots := must(NewSlots(Config{Store: memstore.New(nil)}))
+		slots := must(newPoolSource(Config{Store: memstore.New(nil)}))
 		source := &silent{Source: slots}
 		l := must(start(t.Context(), source, Config{}))
 		source.hangs = true

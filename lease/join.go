@@ -20,7 +20,7 @@ import (
 // neither has changed meanwhile. Only enter draws a conclusion from several slots: that the store was set
 // back, in the same life, to a copy older than a window. It can miss that if it happens during the list.
 // It would miss it right after the list too. A part shows as much as the pool if slots in it are held.
-func (s *Slots) join(ctx context.Context, of part, wrote *store.Revision) (Pool, reading, error) {
+func (s *poolSource) join(ctx context.Context, of part, wrote *store.Revision) (Pool, reading, error) {
 	pool, here, err := s.examine(ctx, of)
 	for err == nil && !s.rules.shows(pool, tickOf(s.cfg.Generator.Layout, s.wall(here))) {
 		of = s.partOf(of.of, of.digits+1)
@@ -65,7 +65,7 @@ func (s *Slots) join(ctx context.Context, of part, wrote *store.Revision) (Pool,
 }
 
 // examine lists a pool, or its record and a part of its slots, and compares clocks meanwhile.
-func (s *Slots) examine(ctx context.Context, of part) (Pool, reading, error) {
+func (s *poolSource) examine(ctx context.Context, of part) (Pool, reading, error) {
 	var entries []store.Entry
 	here, clockErr, err := s.beside(ctx, func() (err error) {
 		entries, err = s.list(ctx, of)
@@ -80,7 +80,7 @@ func (s *Slots) examine(ctx context.Context, of part) (Pool, reading, error) {
 }
 
 // list returns the entries of a pool, or its record and a part of its slots, which it reads at the same time.
-func (s *Slots) list(ctx context.Context, of part) ([]store.Entry, error) {
+func (s *poolSource) list(ctx context.Context, of part) ([]store.Entry, error) {
 	if of.whole() {
 		return s.cfg.Store.List(ctx, poolPrefix(s.cfg.Pool))
 	}
@@ -103,7 +103,7 @@ func (s *Slots) list(ctx context.Context, of part) ([]store.Entry, error) {
 
 // attend waits. It returns errAgain if the pool's record was written meanwhile, or could not be read
 // within a look's time, or not be written: holders cannot look while the store hangs.
-func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error {
+func (s *poolSource) attend(ctx context.Context, pool Pool, wait time.Duration) error {
 	for left := wait; left > 0; left -= patience(s.cfg.Look) {
 		if err := s.cfg.Generator.Time.Sleep(ctx, min(left, patience(s.cfg.Look))); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (s *Slots) attend(ctx context.Context, pool Pool, wait time.Duration) error
 
 // unwritten returns an error unless the pool's record is the one that was listed, and the store
 // answers within the time that a holder's look may take.
-func (s *Slots) unwritten(ctx context.Context, reg *register.Register, pool Pool) error {
+func (s *poolSource) unwritten(ctx context.Context, reg *register.Register, pool Pool) error {
 	asked := s.cfg.Generator.Time.Monotonic()
 	entry, err := reg.Read(ctx)
 	switch {
@@ -141,7 +141,7 @@ const maxLives = 4
 
 // writePool writes the pool's record over a revision, and again until it names the life that confirmed
 // it. Success is errMade, so that the caller reads the pool again: holders may have come back.
-func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool) (store.Revision, error) {
+func (s *poolSource) writePool(ctx context.Context, over store.Revision, record Pool) (store.Revision, error) {
 	reg := s.register(poolKey(s.cfg.Pool))
 	for range maxLives {
 		written, err := replace(ctx, reg, over, func() ([]byte, error) { return register.Encode(record) })
@@ -159,7 +159,7 @@ func (s *Slots) writePool(ctx context.Context, over store.Revision, record Pool)
 
 // unmoved returns an error unless the pool, after a claim was confirmed, is as it was listed: open, in
 // the life that confirmed the claim, and not wiped or alarmed meanwhile.
-func (s *Slots) unmoved(ctx context.Context, pool Pool, life string) error {
+func (s *poolSource) unmoved(ctx context.Context, pool Pool, life string) error {
 	if record, same := s.rules.confirmedIn(pool, life); !same {
 		s.cfg.Log.Warn("the store was restarted or replaced: it may have forgotten holders", "pool", s.cfg.Pool)
 		s.cfg.Log.Debug("the life of the store", "pool", s.cfg.Pool, "was", *pool.Life, "is", life)

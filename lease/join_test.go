@@ -68,7 +68,7 @@ func TestRoundTripsOfJoiningLookingAndRenewing(t *testing.T) {
 		ctx := t.Context()
 		time.Sleep(time.Until(noon))
 		s := clocked{&scripted{Store: memstore.New(nil), call: func(string, string) error { time.Sleep(time.Second); return nil }}}
-		first := must(NewSlots(Config{Store: s}))
+		first := must(newPoolSource(Config{Store: s}))
 		now := must(first.cfg.Generator.Layout.Tick(time.Now()))
 		ask := func() Ask {
 			now = must(first.cfg.Generator.Layout.Tick(time.Now()))
@@ -83,7 +83,7 @@ func TestRoundTripsOfJoiningLookingAndRenewing(t *testing.T) {
 			return time.Since(began)
 		}
 		var grant firn.Grant
-		second := must(NewSlots(Config{Store: s}))
+		second := must(newPoolSource(Config{Store: s}))
 		for _, c := range []struct {
 			what  string
 			trips time.Duration
@@ -131,7 +131,7 @@ func TestStoreErrorsWhileJoining(t *testing.T) {
 				}
 				return c.err
 			}}}
-			slots := must(NewSlots(Config{Store: s, Generator: firn.Config{Layout: layout("41/0/0/12")}}))
+			slots := must(newPoolSource(Config{Store: s, Generator: firn.Config{Layout: layout("41/0/0/12")}}))
 			now := must(slots.cfg.Generator.Layout.Tick(time.Now()))
 			ask := Ask{Now: now, From: now, Window: 60_000}
 			grant := must(slots.Acquire(t.Context(), ask))

@@ -668,12 +668,12 @@ func (asked) Renew(_ context.Context, held firn.Grant, ask Ask) (firn.Grant, err
 
 // A crossing source runs during once a renewal has been confirmed, before the lease has it.
 type crossing struct {
-	*Slots
+	*poolSource
 	during func()
 }
 
 func (s *crossing) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
-	grant, err := s.Slots.Renew(ctx, held, ask)
+	grant, err := s.poolSource.Renew(ctx, held, ask)
 	if during := s.during; during != nil {
 		s.during = nil
 		during()
@@ -689,7 +689,7 @@ func TestARenewalOfAWorkerLeftMeanwhileDoesNotReplaceTheNewOne(t *testing.T) {
 	})
 	w.mustTake(l, 10)
 	left := l.State().Worker
-	l.source = &crossing{l.source.(*Slots), func() {
+	l.source = &crossing{l.source.(*poolSource), func() {
 		w.time.Step(-time.Second)
 		w.mustTake(l, 1) // by another worker
 	}}

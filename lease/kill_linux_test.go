@@ -92,9 +92,9 @@ func round(dir string, hour time.Duration, out io.Writer) error {
 
 // only returns a source of worker 1 alone. Its clock is a time ahead, and moves only by waits, which
 // take no time.
-func only(s store.Store, ahead time.Duration) (*lease.Slots, func() lease.Ask, error) {
+func only(s store.Store, ahead time.Duration) (lease.Source, func() lease.Ask, error) {
 	layout, worker, clock := firn.DefaultLayout(), int64(1), firntest.NewClock(time.Now().Add(ahead))
-	slots, err := lease.NewSlots(lease.Config{Store: s, Pinned: &worker, Generator: firn.Config{Time: clock}})
+	slots, err := lease.NewSource(lease.Config{Store: s, Pinned: &worker, Generator: firn.Config{Time: clock}})
 	return slots, func() lease.Ask {
 		now, _ := layout.Tick(clock.Wall()) // within the layout until 2095
 		return lease.Ask{Now: now, From: now, Window: 1000}

@@ -140,10 +140,11 @@ type Lease struct {
 	err    error // of Close
 }
 
-// Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Errors are
-// those of [Slots.Acquire], and mistakes in cfg, with their fields.
+// Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Errors: mistakes in cfg,
+// with their fields, *[PoolError], *[FullError], *[ClockError], [store.ErrForeign], *[firn.TimeExhaustedError] and the
+// store's.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
-	source, err := NewSlots(cfg)
+	source, err := newPoolSource(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -153,12 +154,12 @@ func Open(ctx context.Context, cfg Config) (*Lease, error) {
 
 // Check returns all mistakes that [Open] would find before its first call of a store, if there is one.
 func (cfg Config) Check() error {
-	source, err := newSlots(cfg)
+	source, err := configure(cfg)
 	if err == nil {
 		_, err = prepare(source, cfg)
 		return err
 	}
-	cfg.Look, cfg.Generator.Datacenter = 0, 0 // newSlots has reported these
+	cfg.Look, cfg.Generator.Datacenter = 0, 0 // configure has reported these
 	_, further := prepare(nil, cfg)
 	return errors.Join(err, further)
 }

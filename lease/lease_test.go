@@ -59,7 +59,7 @@ func (w *world) config(change ...func(*Config)) Config {
 // its clock is one for tests: see overdue_test.go.
 func (w *world) try(change ...func(*Config)) (*Lease, error) {
 	cfg := w.config(change...)
-	slots, err := NewSlots(cfg)
+	slots, err := newPoolSource(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +354,7 @@ func TestAWipedStoreIsReassertedAtTheNextLook(t *testing.T) {
 	// A newcomer finds the pool new, and waits; b comes back meanwhile.
 	cfg := w.config(shared)
 	cfg.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { b.turn(context.Background()) }}
-	slots, err := NewSlots(cfg)
+	slots, err := newPoolSource(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -905,7 +905,7 @@ func TestAClaimInAStoreWipedMeanwhileWaitsForTheOthers(t *testing.T) {
 	cfg := w.config(one)
 	cfg.Store = remote{slow, w.time.Wall, nil}
 	cfg.Generator.Time = &interrupted{machine: w.time, at: maxPatience, do: func() { other.turn(context.Background()) }}
-	slots, err := NewSlots(cfg)
+	slots, err := newPoolSource(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

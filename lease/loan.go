@@ -31,7 +31,7 @@ import (
 // Make one with [Lend] or [NewLoan]: the zero value is not usable. The methods may be called concurrently. A copy is the
 // same loan.
 type Loan struct {
-	slots  *Slots
+	slots  *poolSource
 	secret string
 	worker int64
 	window firn.Tick
@@ -45,7 +45,7 @@ type Loan struct {
 // Lend claims a worker for the initial time, rounded up to whole ticks, and the tolerance of clocks, by which the clock
 // that [Loan.Now] shows may be ahead of this machine's. It claims it for no longer: if its answer is lost, the worker is soon
 // free again. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
-// [Slots.Acquire].
+// [Open].
 func Lend(ctx context.Context, cfg Config, initial time.Duration) (*Loan, firn.Grant, error) {
 	if err := CheckLoans(cfg); err != nil {
 		return nil, firn.Grant{}, err
@@ -100,7 +100,7 @@ func CheckLoans(cfg Config) error {
 }
 
 func newLoan(cfg Config, secret string, worker int64) (*Loan, error) {
-	slots, err := NewSlots(cfg)
+	slots, err := newPoolSource(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +172,8 @@ func (l *Loan) Due(known firn.Tick) bool {
 
 // Renew moves the fence to a window ahead, and returns it. Known is the fence that the program knows. If another process
 // held the loan until now, this one takes it over. What it must not move, as its clock or its settings are wrong, it still
-// looks at. Errors are those of [Slots.Renew] and [CheckLoans], and *[firn.TimeExhaustedError]. After any other than
-// [ErrLost] the program may use its ticks.
+// looks at. Errors are [ErrLost], *[ClockError], the store's, those of [CheckLoans], and *[firn.TimeExhaustedError]. After
+// any other than [ErrLost] the program may use its ticks.
 func (l *Loan) Renew(ctx context.Context, known firn.Tick) (firn.Tick, error) {
 	if l.refused != nil {
 		_, err := l.keep(ctx, known, nil)
@@ -183,7 +183,7 @@ func (l *Loan) Renew(ctx context.Context, known firn.Tick) (firn.Tick, error) {
 	return l.keep(ctx, known, &ask)
 }
 
-// Look checks that the worker is still lent, as [Slots.Look] does. It returns the fence, as far as the store has confirmed
+// Look checks that the worker is still lent, as [Source.Look] does. It returns the fence, as far as the store has confirmed
 // it. If another process holds the loan, Look writes nothing.
 func (l *Loan) Look(ctx context.Context, known firn.Tick) (firn.Tick, error) {
 	return l.keep(ctx, known, nil)

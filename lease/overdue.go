@@ -31,7 +31,7 @@ func overdueAfter(look time.Duration) time.Duration {
 }
 
 // overdue is that of these slots; 0 if newcomers do not wait for looks, or wait for all fences.
-func (s *Slots) overdue() time.Duration {
+func (s *poolSource) overdue() time.Duration {
 	if s.rules.trusting || s.rules.strict > 0 {
 		return 0
 	}
@@ -39,13 +39,13 @@ func (s *Slots) overdue() time.Duration {
 }
 
 // late reports whether newcomers may have waited for long enough since a look began.
-func (s *Slots) late(look reading) bool {
+func (s *poolSource) late(look reading) bool {
 	return s.overdue() > 0 && look.until(s.read()) > s.rules.grace
 }
 
 // A look is one at the slot of a holding.
 type look struct {
-	slots  *Slots
+	slots  *poolSource
 	at     holding
 	began  reading
 	allow  func() // lets the generator go on
@@ -54,7 +54,7 @@ type look struct {
 
 type allowKey struct{}
 
-func (s *Slots) beginLook(ctx context.Context, h holding) *look {
+func (s *poolSource) beginLook(ctx context.Context, h holding) *look {
 	allow, ok := ctx.Value(allowKey{}).(func())
 	if !ok { // of a loan
 		allow = func() {}
@@ -133,7 +133,7 @@ func (l *Lease) look(ctx context.Context, worker int64, do func(ctx context.Cont
 		l.wake()
 	}
 	err := do(context.WithValue(ctx, allowKey{}, allow))
-	if err == nil { // also of a source that is not Slots, and with a fence that this look has moved
+	if err == nil { // also of a source of another kind, and with a fence that this look has moved
 		allow()
 	}
 	l.mu.Lock()

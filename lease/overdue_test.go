@@ -26,7 +26,7 @@ type (
 func (w *world) watched(change ...func(*Config)) *Lease {
 	w.t.Helper()
 	cfg := w.config(append(change, func(c *Config) { c.Generator.Time = genuine{w.time} })...)
-	l := must(start(context.Background(), must(NewSlots(cfg)), cfg))
+	l := must(start(context.Background(), must(newPoolSource(cfg)), cfg))
 	l.cancel = func() {}
 	close(l.done)
 	return l
@@ -335,7 +335,7 @@ func TestALateGrantAllowsNoMoreThanUntilTheFirstLook(t *testing.T) {
 
 // breaker is a source that may fail by itself.
 type breaker struct {
-	*Slots
+	*poolSource
 	open bool
 }
 
@@ -343,7 +343,7 @@ func (b *breaker) Look(ctx context.Context, held firn.Grant) error {
 	if b.open {
 		return context.DeadlineExceeded
 	}
-	return b.Slots.Look(ctx, held)
+	return b.poolSource.Look(ctx, held)
 }
 
 func TestALookCountsWhoeverFailsIt(t *testing.T) {
@@ -357,7 +357,7 @@ func TestALookCountsWhoeverFailsIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				cfg := w.config(w.shared)
-				b := &breaker{Slots: must(NewSlots(cfg))}
+				b := &breaker{poolSource: must(newPoolSource(cfg))}
 				l := must(start(context.Background(), b, cfg))
 				fail(w, b, l)
 				for range 6 {
@@ -427,7 +427,7 @@ func TestTheStoreMayBeAwayWhileAClockForTestsPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		cfg := w.config(w.shared)
-		l := must(keep(t.Context(), must(NewSlots(cfg)), cfg))
+		l := must(keep(t.Context(), must(newPoolSource(cfg)), cfg))
 		defer l.Close(context.Background())
 		synctest.Wait()
 		w.store.SetDown(true)
@@ -592,7 +592,7 @@ func TestACallAfterAStopBeyondTheFenceHurriesALook(t *testing.T) {
 func TestAWrappedSourceKeepsItsRules(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.shared)
-	slots := must(NewSlots(cfg))
+	slots := must(newPoolSource(cfg))
 	type traced struct{ Source }
 	of := Config{Generator: cfg.Generator, Look: cfg.Look}
 	of.Generator.Time = idling{genuine{w.time}}
@@ -747,7 +747,7 @@ func TestAForgottenSlotThatIsWrittenAgainIsForgottenNoMore(t *testing.T) {
 		w.mem.Restore(nil)
 		w.unconfirmed()
 		l.turn(context.Background())
-		if !l.source.(*Slots).held[l.State().Worker].forgot {
+		if !l.source.(*poolSource).held[l.State().Worker].forgot {
 			t.Fatal("it is not known to be forgotten")
 		}
 		w.store.Script = nil

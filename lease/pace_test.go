@@ -68,7 +68,7 @@ func (w *world) live(s *slowing, window time.Duration, change ...func(*Config)) 
 	cfg := w.config(append([]func(*Config){func(c *Config) {
 		c.Store, c.Generator.Time, c.Window = remote{s, time.Now, nil}, nil, window
 	}}, change...)...)
-	return must(keep(w.t.Context(), must(NewSlots(cfg)), cfg))
+	return must(keep(w.t.Context(), must(newPoolSource(cfg)), cfg))
 }
 
 // longest makes an id every 50 ms for a time, and returns the longest wait for one.

@@ -21,7 +21,7 @@ type part struct {
 
 // partOf returns the part of a worker; the zero part if the whole pool must be read. In a strict pool each
 // fence is compared with the strict wait, and a pinned worker is one of few.
-func (s *Slots) partOf(worker int64, digits int) part {
+func (s *poolSource) partOf(worker int64, digits int) part {
 	p := part{worker, digits}
 	workers := s.rules.layout.MaxWorker() + 1
 	if workers <= readWhole || p.size() >= workers || s.rules.strict > 0 || s.cfg.Pinned != nil {
@@ -31,7 +31,7 @@ func (s *Slots) partOf(worker int64, digits int) part {
 }
 
 // anyPart returns the part of a worker chosen at random.
-func (s *Slots) anyPart(digits int) part {
+func (s *poolSource) anyPart(digits int) part {
 	if s.partOf(0, digits).whole() {
 		return part{}
 	}

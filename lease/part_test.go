@@ -28,7 +28,7 @@ func (w *world) crowd(from, to int64, slot Slot) {
 }
 
 // newcomer returns slots of a large pool, whose random numbers are all 1,234, and the lists that they read.
-func (w *world) newcomer(t *testing.T, change ...func(*Config)) (*Slots, func() Ask, *[]string) {
+func (w *world) newcomer(t *testing.T, change ...func(*Config)) (*poolSource, func() Ask, *[]string) {
 	t.Helper()
 	lists := &[]string{}
 	s, ask := w.slots(t, append([]func(*Config){func(c *Config) {
@@ -217,7 +217,7 @@ func TestRoundTripsOfJoiningALargePool(t *testing.T) {
 		s := clocked{&scripted{Store: memstore.New(nil), call: func(string, string) error { time.Sleep(time.Second); return nil }}}
 		var took time.Duration
 		for range 8 {
-			slots := must(NewSlots(Config{Store: s, Generator: firn.Config{Layout: layout(large), Random: func() uint64 { return 1234 }}}))
+			slots := must(newPoolSource(Config{Store: s, Generator: firn.Config{Layout: layout(large), Random: func() uint64 { return 1234 }}}))
 			began := time.Now()
 			now := must(slots.cfg.Generator.Layout.Tick(began))
 			must(slots.Acquire(t.Context(), Ask{Now: now, From: now, Window: 60_000}))

@@ -11,13 +11,13 @@ import (
 )
 
 // slots returns a source over the world's store, and what to ask it for.
-func (w *world) slots(t *testing.T, change ...func(*Config)) (*Slots, func() Ask) {
+func (w *world) slots(t *testing.T, change ...func(*Config)) (*poolSource, func() Ask) {
 	t.Helper()
 	cfg := Config{Store: w.store, Host: "host", PID: 1, Generator: firn.Config{Layout: layout("41/0/0/12"), Time: w.time}}
 	for _, c := range change {
 		c(&cfg)
 	}
-	s, err := NewSlots(cfg)
+	s, err := newPoolSource(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,10 +196,10 @@ func TestAStrictClaimIsBoundedHoweverLateItComes(t *testing.T) {
 
 func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 	worker := int64(0)
-	if _, err := NewSlots(Config{Store: remote{newWorld(t).store, time.Now, nil}, Strict: time.Minute, Pinned: &worker, PinnedAhead: true}); !errors.Is(err, firn.ErrSyntax) {
+	if _, err := newPoolSource(Config{Store: remote{newWorld(t).store, time.Now, nil}, Strict: time.Minute, Pinned: &worker, PinnedAhead: true}); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("a pinned worker ahead of its fence: %v", err)
 	}
-	if _, err := NewSlots(Config{Store: newWorld(t).store, Strict: time.Hour}); !errors.Is(err, firn.ErrSyntax) {
+	if _, err := newPoolSource(Config{Store: newWorld(t).store, Strict: time.Hour}); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("a store without a clock: %v", err)
 	}
 	for name, change := range map[string]func(*Config){

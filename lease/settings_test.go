@@ -62,12 +62,12 @@ func TestTheLimitsOfTheSettings(t *testing.T) {
 	} {
 		cfg := Config{Store: remote{w.store, w.time.Wall, nil}, Generator: firn.Config{Layout: layout("41/1/4/12"), Time: w.time}}
 		c.change(&cfg)
-		_, err := NewSlots(cfg)
+		_, err := newPoolSource(cfg)
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
-	_, err := NewSlots(Config{Pool: "a/b", Look: -1})
+	_, err := newPoolSource(Config{Pool: "a/b", Look: -1})
 	for _, what := range []string{"pool", "look", "Store"} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v does not tell that the %s is wrong as well", err, what)
@@ -163,7 +163,7 @@ func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
 func TestMembersWithTheSameGraceAreAsPatient(t *testing.T) {
 	patient := map[time.Duration]time.Duration{}
 	for _, look := range []time.Duration{minLook, minLook + 1, 100 * time.Millisecond, 499 * time.Millisecond, 500 * time.Millisecond, 501 * time.Millisecond, 3 * time.Second, time.Minute, maxWindow} {
-		s := must(NewSlots(Config{Store: memstore.New(nil), Look: look}))
+		s := must(newPoolSource(Config{Store: memstore.New(nil), Look: look}))
 		grace, p := s.rules.grace, patience(look)
 		if other, ok := patient[grace]; ok && other != p {
 			t.Errorf("members with a grace of %v wait for %v and for %v", grace, other, p)
@@ -175,7 +175,7 @@ func TestMembersWithTheSameGraceAreAsPatient(t *testing.T) {
 }
 
 func TestTheDefaultsOfTheSettings(t *testing.T) {
-	s := must(NewSlots(Config{Store: memstore.New(nil)})).cfg
+	s := must(newPoolSource(Config{Store: memstore.New(nil)})).cfg
 	host := must(os.Hostname())
 	if s.Pool != "default" || s.Generator.Layout != firn.DefaultLayout() || s.Generator.Datacenter != 0 || s.Tolerance != 10*time.Second ||
 		s.Look != 3*time.Second || s.Host != host || s.PID != os.Getpid() {
@@ -187,7 +187,7 @@ func TestTheDefaultsOfTheSettings(t *testing.T) {
 	if off := time.Until(s.Generator.Time.Wall()).Abs(); off > time.Minute {
 		t.Errorf("its clock is %v off", off)
 	}
-	own := must(NewSlots(Config{Store: memstore.New(nil), Pool: "p", Host: "h", PID: 7, Generator: firn.Config{Random: func() uint64 { return 4 }}})).cfg
+	own := must(newPoolSource(Config{Store: memstore.New(nil), Pool: "p", Host: "h", PID: 7, Generator: firn.Config{Random: func() uint64 { return 4 }}})).cfg
 	if own.Pool != "p" || own.Host != "h" || own.PID != 7 || own.Generator.Random() != 4 {
 		t.Errorf("%+v", own)
 	}
@@ -215,7 +215,7 @@ func TestOpenPassesItsSettingsToSlots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := l.source.(*Slots).cfg
+		s := l.source.(*poolSource).cfg
 		if s.Look != c.want || s.Generator.Layout != l.cfg.Generator.Layout || s.Generator.Datacenter != 1 || s.Generator.Time != l.cfg.Generator.Time || s.Generator.Random() != 3 || l.cfg.Generator.Random() != 3 {
 			t.Errorf("%+v", s)
 		}
@@ -226,7 +226,7 @@ func TestOpenPassesItsSettingsToSlots(t *testing.T) {
 	if !strings.Contains(warned.String(), `msg="worker leased" pool=p0 worker=`) || !strings.Contains(warned.String(), "fence=2026-11-20T12:05:0") {
 		t.Errorf("the log has %s", warned.String())
 	}
-	slots := must(NewSlots(Config{Store: w.mem, Pool: "p", Look: time.Second, Generator: firn.Config{Time: w.time}}))
+	slots := must(newPoolSource(Config{Store: w.mem, Pool: "p", Look: time.Second, Generator: firn.Config{Time: w.time}}))
 	if _, err := Keep(context.Background(), slots, Config{Look: 2 * time.Second, Generator: firn.Config{Time: w.time}}); !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), "look 2s") {
 		t.Errorf("a holder looks less often than its pool demands: %v", err)
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// Slots is Firn's lease protocol over a store: a [Source] that never grants a tick of a worker twice.
+// A poolSource is Firn's lease protocol over a store: a [Source] that never grants a tick of a worker twice.
 // To grant or renew it moves the fence of a slot from F to F' by compare-and-swap, and the grant is (F,
-// F']. Its methods may be called concurrently.
-type Slots struct {
+// F'].
+type poolSource struct {
 	cfg   Config
 	rules rules
 
@@ -57,9 +57,19 @@ func graceOf(look, unit time.Duration) time.Duration {
 	return max(max(look, call)+time.Duration(graceCalls*float64(call)), overdueAfter(look)+call+call/2+2*unit)
 }
 
-// NewSlots checks cfg and returns a source over its store. It makes no call of the store.
-func NewSlots(cfg Config) (*Slots, error) {
-	s, err := newSlots(cfg)
+// NewSource returns the source that [Open] takes a worker from, to wrap it for [Keep]. It checks cfg, and makes no call of
+// the store. The methods may be called concurrently. Errors of Acquire are those of Open, and of Renew and Look [ErrLost],
+// *[ClockError] and the store's.
+func NewSource(cfg Config) (Source, error) {
+	s, err := newPoolSource(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newPoolSource(cfg Config) (*poolSource, error) {
+	s, err := configure(cfg)
 	if cfg.Store == nil {
 		err = errors.Join(err, config.Mistake("lease", "Store", "is required"))
 	}
@@ -70,8 +80,8 @@ func NewSlots(cfg Config) (*Slots, error) {
 	return s, nil
 }
 
-// newSlots is NewSlots, with or without a store.
-func newSlots(cfg Config) (*Slots, error) {
+// configure returns a source with or without a store.
+func configure(cfg Config) (*poolSource, error) {
 	cfg.Pool = cmp.Or(cfg.Pool, "default")
 	cfg.Generator.Layout = cmp.Or(cfg.Generator.Layout, firn.DefaultLayout())
 	cfg.Tolerance = cmp.Or(cfg.Tolerance, defaultTolerance)
@@ -84,7 +94,7 @@ func newSlots(cfg Config) (*Slots, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Slots{
+	s := &poolSource{
 		cfg: cfg,
 		rules: rules{
 			layout: cfg.Generator.Layout, token: register.Token(), tolerance: cfg.Tolerance, strict: cfg.Strict,
@@ -131,13 +141,13 @@ func (cfg *Config) check() error {
 }
 
 // Traits implements [Source].
-func (s *Slots) Traits() Traits {
+func (s *poolSource) Traits() Traits {
 	wait := s.rules.wait() + 2*s.rules.grace // twice, in case the store changes its life in between
 	return Traits{Fit: s.fit, Fences: true, Wait: wait, Overdue: s.overdue()}
 }
 
 // fit returns an error if these slots cannot keep a lease.
-func (s *Slots) fit(cfg Config) error {
+func (s *poolSource) fit(cfg Config) error {
 	g := &cfg.Generator
 	switch {
 	case g.Layout != s.cfg.Generator.Layout:
@@ -163,7 +173,7 @@ func (s *Slots) fit(cfg Config) error {
 // Acquire implements [Source]: it joins the pool, creates it if needed, and claims a slot.
 // Errors: *[PoolError], *[FullError], *[ClockError], [store.ErrForeign],
 // *[firn.TimeExhaustedError], and the store's.
-func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
+func (s *poolSource) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
 	ctx = store.Urgent(ctx)
 	var wrote store.Revision
 	digits, suspect := partDigits, false
@@ -189,7 +199,7 @@ func (s *Slots) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err err
 	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, err)
 }
 
-func (s *Slots) attempt(ctx context.Context, ask Ask, of part, wrote *store.Revision) (firn.Grant, error) {
+func (s *poolSource) attempt(ctx context.Context, ask Ask, of part, wrote *store.Revision) (firn.Grant, error) {
 	pool, checked, err := s.join(ctx, of, wrote)
 	if err != nil {
 		return firn.Grant{}, err

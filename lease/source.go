@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/internal/config"
 )
 
-// A Source grants workers, for [Keep]. [Slots] is Firn's own, over a store. [Fixed] has numbers that are
-// configured, and [FixedFunc] those of a function. Implement Source for numbers that have fences elsewhere.
+// A Source grants workers, for [Keep]. [NewSource] returns Firn's own, over a store, [Fixed] one of numbers that are
+// configured, and [FixedFunc] one of those of a function. Implement Source for numbers that have fences elsewhere.
 //
 // Uniqueness rests on this promise: no two grants of one worker ever allow the same tick, among
 // all Sources of all processes. The only exception: a renewed grant contains the one it renews.

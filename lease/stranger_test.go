@@ -185,7 +185,7 @@ func TestSlotsAreOfTheLayoutAndDatacenterOfTheirGenerator(t *testing.T) {
 		"datacenter": func(c *firn.Config) { c.Datacenter = 1 },
 		"":           func(*firn.Config) {},
 	} {
-		slots := must(NewSlots(Config{Store: w.mem, Pool: "p" + want, Generator: firn.Config{Layout: layout("41/1/1/12"), Time: w.time}}))
+		slots := must(newPoolSource(Config{Store: w.mem, Pool: "p" + want, Generator: firn.Config{Layout: layout("41/1/1/12"), Time: w.time}}))
 		cfg := firn.Config{Layout: layout("41/1/1/12"), Time: w.time}
 		change(&cfg)
 		_, err := start(context.Background(), slots, Config{Generator: cfg})

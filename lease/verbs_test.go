@@ -30,7 +30,6 @@ type workers interface {
 
 var (
 	_ workers                                                                                                             = lease.Source(nil)
-	_ workers                                                                                                             = (*lease.Slots)(nil)
 	_ workers                                                                                                             = lease.Fixed(0, 1)
 	_ workers                                                                                                             = lease.FixedFunc(nil)
 	_ func(context.Context, lease.Config) (*lease.Lease, error)                                                           = lease.Open
@@ -40,7 +39,7 @@ var (
 	_ func(lease.Config) error                                                                                            = lease.CheckLoans
 	_ func(context.Context, lease.Config, time.Duration) (*lease.Loan, firn.Grant, error)                                 = lease.Lend
 	_ func(context.Context, store.Store) ([]string, error)                                                                = lease.Pools
-	_ func(lease.Config) (*lease.Slots, error)                                                                            = lease.NewSlots
+	_ func(lease.Config) (lease.Source, error)                                                                            = lease.NewSource
 	_ func(lease.Config, string) (*lease.Loan, error)                                                                     = lease.NewLoan
 	_ func(context.Context, store.Store, string) (lease.Pool, error)                                                      = lease.Inspect
 	_ func(context.Context, store.Store, string) (time.Duration, error)                                                   = lease.Relax

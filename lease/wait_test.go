@@ -41,7 +41,7 @@ func (w *world) waitBeside(t *testing.T, do func(since time.Duration)) waited {
 }
 
 // hold acquires worker 0, with a window of a minute.
-func (w *world) hold(t *testing.T) (*Slots, firn.Grant) {
+func (w *world) hold(t *testing.T) (*poolSource, firn.Grant) {
 	t.Helper()
 	s, ask := w.slots(t)
 	g, err := s.Acquire(context.Background(), ask())

@@ -46,7 +46,7 @@ func use(t *testing.T, url string) ([]store.Finding, error) {
 	if _, err := s.List(ctx, ""); err != nil {
 		return nil, err
 	}
-	if _, err := s.Now(ctx); err != nil {
+	if _, err := s.Traits().Clock.Now(ctx); err != nil {
 		return nil, err
 	}
 	for range 2 { // the second write replaces

@@ -72,7 +72,7 @@ func TestANameWhoseFirstAddressHangsIsReachedByAnother(t *testing.T) {
 	defer cancel()
 	for err = errors.New("none yet"); err != nil && ctx.Err() == nil; {
 		look, end := context.WithTimeout(ctx, 2*time.Second)
-		_, err = s.Now(look)
+		_, err = s.Traits().Clock.Now(look)
 		end()
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func TestALookupOutlivesTheCallThatBeganIt(t *testing.T) {
 	server.Restart()
 	for range 2 { // the first may find the broken connection
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		if _, err := s.Now(ctx); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := s.Traits().Clock.Now(ctx); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("without an address: %v", err)
 		}
 		cancel()
@@ -116,7 +116,7 @@ func TestALookupOutlivesTheCallThatBeganIt(t *testing.T) {
 	<-begun
 	close(answer)
 	await(t, "the late connection", func() bool {
-		_, err := s.Now(context.Background())
+		_, err := s.Traits().Clock.Now(context.Background())
 		return err == nil
 	})
 }
@@ -143,7 +143,7 @@ func TestAServerIsReachedAtOnceAfterManyFailedDials(t *testing.T) {
 		away.Store(true)
 		raw(t, server.Addr()).Do(context.Background(), "CLIENT", "KILL", "TYPE", "normal")
 		for range 40 {
-			if _, err = s.Now(context.Background()); !errors.Is(err, store.ErrUnavailable) {
+			if _, err = s.Traits().Clock.Now(context.Background()); !errors.Is(err, store.ErrUnavailable) {
 				t.Fatalf("%s: while it is away: %v", url, err)
 			}
 		}
@@ -151,7 +151,7 @@ func TestAServerIsReachedAtOnceAfterManyFailedDials(t *testing.T) {
 			t.Errorf("%s: the error does not wrap that of the dial: %v", url, err)
 		}
 		away.Store(false)
-		if _, err := s.Now(context.Background()); err != nil {
+		if _, err := s.Traits().Clock.Now(context.Background()); err != nil {
 			t.Errorf("%s: it is back: %v", url, err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestADialThatFailsAfterItsCallHasEndedFailsNoOther(t *testing.T) {
 	raw(t, server.Addr()).Do(context.Background(), "CLIENT", "KILL", "TYPE", "normal")
 	for range 3 {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		if _, err := s.Now(ctx); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := s.Traits().Clock.Now(ctx); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("while it is away: %v", err)
 		}
 		cancel()
@@ -190,7 +190,7 @@ func TestADialThatFailsAfterItsCallHasEndedFailsNoOther(t *testing.T) {
 	// The client gives what is still being dialed to a call that waits.
 	await(t, "the pool to have them", func() bool { n := s.Pool().IdleConns; return n > 0 && n == begun.Load() })
 	away.Store(false)
-	if _, err := s.Now(context.Background()); err != nil {
+	if _, err := s.Traits().Clock.Now(context.Background()); err != nil {
 		t.Errorf("it is back: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ func BenchmarkJoin(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			pool := fmt.Sprint("join-", time.Now().UnixNano()) // a repetition must not find the workers of the last one held
 			join := func() error {
-				slots, err := lease.NewSlots(lease.Config{Store: s, Pool: pool, Look: time.Second, Generator: firn.Config{Layout: layout}})
+				slots, err := lease.NewSource(lease.Config{Store: s, Pool: pool, Look: time.Second, Generator: firn.Config{Layout: layout}})
 				if err != nil {
 					return err
 				}

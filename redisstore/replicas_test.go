@@ -897,7 +897,7 @@ func TestTheListedPrivilegesSuffice(t *testing.T) {
 	s := open(t, user("all", "+zrangebylex", "+zcount", "+zadd", "+zrem", "+eval", "+evalsha", "+time", "+info", "+wait", "+config|get", "+ttl", "+pubsub|numsub"))
 	confirmed(t, s, "k")
 	_, list := s.List(ctx, "")
-	_, now := s.Now(ctx)
+	_, now := s.Traits().Clock.Now(ctx)
 	_, there := s.Replicas(ctx)
 	if err := errors.Join(list, now, there, s.SetReplicas(ctx, 1)); err != nil {
 		t.Error(err)

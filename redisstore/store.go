@@ -255,10 +255,14 @@ func discard(ctx context.Context, conn *redis.Conn) {
 }
 
 // Traits implements [store.Store].
-func (s *Store) Traits() store.Traits { return store.Traits{Clock: s, Examine: s.examine} }
+func (s *Store) Traits() store.Traits { return store.Traits{Clock: clock{s}, Examine: s.examine} }
+
+// A clock is that of the server, or of the node with the set.
+type clock struct{ s *Store }
 
 // Now implements [store.Clock].
-func (s *Store) Now(ctx context.Context) (time.Time, error) {
+func (c clock) Now(ctx context.Context) (time.Time, error) {
+	s := c.s
 	return backend.Do(ctx, s.calls, "read the time of", s.cfg.Key, func(ctx context.Context) (time.Time, error) {
 		node, err := s.node(ctx)
 		if err != nil {

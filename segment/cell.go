@@ -34,7 +34,7 @@ const sealed = uint64(1) << 63
 
 const (
 	// maxTake bounds the ids that one addition claims.
-	maxTake = MaxReserve
+	maxTake = 1 << 20
 	// maxStride bounds the stride.
 	maxStride = 1 << 20
 )

@@ -13,9 +13,6 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// MaxReserve is 1,048,576. It bounds the ids that one call of [Namespace.Reserve] returns.
-const MaxReserve = 1 << 20
-
 // A Namespace issues the ids of one name. Its methods may be called concurrently. Within this process,
 // an id requested after another was received is greater; each process issues its own ranges.
 //
@@ -89,7 +86,7 @@ func (n *Namespace) Take(ctx context.Context, count int) (Range, error) {
 	return n.take(ctx, uint64(min(count, maxTake)), false)
 }
 
-// Reserve takes count ids in a row, 1 to [MaxReserve], and returns them as a range of
+// Reserve takes count ids in a row, 1 to 1,048,576, and returns them as a range of
 // stride 1: all of them, or an error.
 //
 // They come from one range, or from several that this process fetched in a row. If the rest of
@@ -100,8 +97,8 @@ func (n *Namespace) Take(ctx context.Context, count int) (Range, error) {
 // It waits as [Namespace.Next] does, whose errors it returns, [ErrNotConsecutive], and
 // *[firn.RangeError] for a count out of range.
 func (n *Namespace) Reserve(ctx context.Context, count int) (Range, error) {
-	if count < 1 || count > MaxReserve {
-		return Range{}, outside(n.name, "number of ids", int64(count), 1, MaxReserve)
+	if count < 1 || count > maxTake {
+		return Range{}, outside(n.name, "number of ids", int64(count), 1, maxTake)
 	}
 	if stride := n.all.cfg.Stride; stride != 1 {
 		return Range{}, fmt.Errorf("%w: those of %q are %d apart", ErrNotConsecutive, n.name, stride)

@@ -85,7 +85,7 @@ func TestUnusedIDsAreGivenBackAfterConsecutiveOnes(t *testing.T) {
 
 func TestConsecutiveIDsAreRefusedIfTheNameCannotHaveThem(t *testing.T) {
 	w := newWorld(t, 1)
-	for _, count := range []int{0, -1, segment.MaxReserve + 1, math.MaxInt} {
+	for _, count := range []int{0, -1, 1<<20 + 1, math.MaxInt} {
 		want := fmt.Sprintf("segment \"orders\": number of ids %d is out of range: 1 to 1048576 are allowed", count)
 		if _, err := w.orders().Reserve(t.Context(), count); !errors.Is(err, firn.ErrRange) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

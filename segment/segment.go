@@ -24,7 +24,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -239,16 +238,6 @@ func (s *Segments) Next(ctx context.Context, name string) (firn.ID, error) {
 	return n.Next(ctx)
 }
 
-// All iterates, in order, over the names that exist when it starts.
-func (s *Segments) All() iter.Seq[*Namespace] {
-	return func(yield func(*Namespace) bool) {
-		s.mu.RLock()
-		list := slices.SortedFunc(maps.Values(s.names), func(a, b *Namespace) int { return strings.Compare(a.name, b.name) })
-		s.mu.RUnlock()
-		slices.Values(list)(yield)
-	}
-}
-
 // Close ends issuing, waits for fetches in progress, and gives unused ids back if they are
 // still the newest of their name. Once it returns, no id is issued. The ctx bounds all of this. Ids
 // that could not be given back are never issued by any process. It may be called twice,
@@ -278,7 +267,10 @@ func (s *Segments) giveBack(ctx context.Context) error {
 	var mu sync.Mutex // guards given and failed
 	names, given := 0, 0
 	var failed error // the first
-	for n := range s.All() {
+	s.mu.RLock()
+	all := slices.SortedFunc(maps.Values(s.names), func(a, b *Namespace) int { return strings.Compare(a.name, b.name) })
+	s.mu.RUnlock()
+	for _, n := range all {
 		unused := n.stop()
 		if unused.Count == 0 || !ok {
 			continue

@@ -293,7 +293,7 @@ func (f *firnProcess) source(l *life, cfg lease.Config) (lease.Source, error) {
 	if f.m.w.plan.source != "" {
 		return &watched{&own{f.m, l}, l}, nil
 	}
-	slots, err := lease.NewSlots(cfg)
+	slots, err := lease.NewSource(cfg)
 	return &watched{slots, l}, err
 }
 
@@ -550,7 +550,7 @@ func (m *machine) takeAll() {
 					Store: m.client(), Pool: pool, Tolerance: p.tolerance, Look: p.slowestLook(), Strict: p.strict, Host: newcomer, PID: 1,
 					Generator: firn.Config{Layout: p.layout, Datacenter: datacenter, Time: m, Random: m.random},
 				}
-				slots, err := lease.NewSlots(c)
+				slots, err := lease.NewSource(c)
 				if err != nil {
 					w.oracle.find("settings", m, "%v", err)
 					return

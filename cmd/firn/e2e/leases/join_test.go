@@ -55,9 +55,9 @@ func count(s store.Store) (store.Store, *counted) {
 	return c, c
 }
 
-func joining(t testing.TB, s store.Store, pool string) *lease.Slots {
+func joining(t testing.TB, s store.Store, pool string) lease.Source {
 	t.Helper()
-	slots, err := lease.NewSlots(lease.Config{Store: s, Pool: pool, Look: time.Second, Generator: firn.Config{Layout: firn.DefaultLayout()}})
+	slots, err := lease.NewSource(lease.Config{Store: s, Pool: pool, Look: time.Second, Generator: firn.Config{Layout: firn.DefaultLayout()}})
 	check(t, err)
 	return slots
 }
