@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -58,6 +59,16 @@ type (
 	lookups  = func(ctx context.Context, host string) ([]string, error)
 	connects = func(ctx context.Context, network, addr string) (net.Conn, error)
 )
+
+// OpenPatient is [Open], and waits for replicas for as long as its calls allow: on a busy machine a second may be too short.
+func OpenPatient(ctx context.Context, url string) (*Store, error) {
+	options, cfg, err := parseURL(url, &dial.Dialer{})
+	if err != nil {
+		return nil, err
+	}
+	cfg.ConfirmTimeout = callTimeout - time.Second/2
+	return OpenClient(ctx, clientOf(options), cfg)
+}
 
 // OpenThrough is Open with another network.
 func OpenThrough(ctx context.Context, url string, lookup lookups, connect connects) (*Store, error) {

@@ -23,12 +23,17 @@ func open(t testing.TB, url string) *redisstore.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeLater(t, s)
+	return s
+}
+
+func closeLater(t testing.TB, s *redisstore.Store) {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return s
 }
 
 // raw is a client for an operator's commands.
@@ -51,7 +56,11 @@ func factory(url string, operator redis.Cmdable, all ...*servers.Server) storete
 		keys = map[store.Store]string{}
 	)
 	another := func(t *testing.T, key string) store.Store {
-		s := open(t, url+"?key="+key)
+		s, err := redisstore.OpenPatient(context.Background(), url+"?key="+key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeLater(t, s)
 		mu.Lock()
 		defer mu.Unlock()
 		keys[s] = key
