@@ -96,12 +96,12 @@ func TestAnAskIsMovedToThePresent(t *testing.T) {
 		{0, Ask{Now: now, From: now + 5}, Ask{Now: now, From: now + 5}},
 		{time.Second, Ask{Now: now, From: now + 5}, Ask{Now: now + 1000, From: now + 1005}},
 		{0, Ask{Now: now + 2000, From: now + 2005}, Ask{Now: now + 1000, From: now + 2005}}, // the clock was ahead
+		{0, Ask{Now: now - 2000, From: now + 1005}, Ask{Now: now + 1000, From: now + 1005}}, // it was behind
 		{0, Ask{Now: now + 1000, From: end - 1}, Ask{Now: now + 1000, From: end - 1}},
-		{time.Second, Ask{Now: now + 1000, From: end - 1}, Ask{Now: now + 2000, From: end}},
 	} {
 		w.time.Pass(c.passes)
 		present, err := s.present(c.ask, checked)
-		if got := c.ask.at(present, s.cfg.Generator.Layout); err != nil || got != c.want {
+		if got := c.ask.at(present, 5, s.cfg.Generator.Layout); err != nil || got != c.want {
 			t.Errorf("%+v is asked as %+v, %v, want %+v", c.ask, got, err, c.want)
 		}
 	}

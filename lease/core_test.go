@@ -117,9 +117,10 @@ func TestALossNamesItsCause(t *testing.T) {
 	for want, found := range map[string]*Slot{
 		"taken by process 47 on db1": {Owner: "other", PID: 47, Host: "db1", After: 200, Fence: 300, revision: 8},
 		"taken by process other":     {Owner: "other", After: 200, Fence: 300, revision: 8},
-		"claimed by process other from tick 121 on, and is held here up to tick 200": {Owner: "other", After: 120, Fence: 300, revision: 8},
-		"claimed again here from tick 151 on":                                        {Owner: "me", After: 150, Fence: 300, revision: 8},
-		"taken back, or given back by another":                                       {Owner: "other", Free: true, After: 200, Fence: 200, revision: 8},
+		"claimed by process other from tick 121 on, and is held here up to tick 200":                                 {Owner: "other", After: 120, Fence: 300, revision: 8},
+		"claimed again here from tick 151 on":                                                                        {Owner: "me", After: 150, Fence: 300, revision: 8},
+		"an operator took it back at tick 120, as that of a holder that is gone, and it is held here up to tick 200": {Owner: "other", Free: true, Taken: true, Gone: true, After: 120, Fence: 120, revision: 8},
+		"taken back, or given back by another":                                                                       {Owner: "other", Free: true, After: 200, Fence: 200, revision: 8},
 	} {
 		for _, now := range []firn.Tick{150, 250} {
 			if _, err := easy().stand(h, found, now, 200, false); err == nil || !strings.Contains(err.Error(), want) {

@@ -123,7 +123,11 @@ func (s *poolSource) move(ctx context.Context, reg *register.Register, decide fu
 		}
 		if err == nil && m.forgot {
 			if !warned {
-				s.cfg.Log.Warn("the store has less than it had confirmed: newcomers are made to wait", "pool", s.cfg.Pool, "worker", m.worker)
+				why := "the store has less than it had confirmed"
+				if found != nil && found.Gone {
+					why = "an operator took back a worker whose holder was not gone"
+				}
+				s.cfg.Log.Warn(why+": newcomers are made to wait", "pool", s.cfg.Pool, "worker", m.worker)
 				warned = true
 			}
 			err = s.alarm(ctx) // at each try: the store may have been set back again

@@ -46,7 +46,10 @@ func (s *poolSource) join(ctx context.Context, of part, wrote *store.Revision) (
 	}
 	if wait > 0 {
 		// Each newcomer waits by its own monotonic clock, so clocks are not compared.
-		const why = "the pool is new, or its store may have forgotten holders"
+		why := "the pool is new, or its store may have forgotten holders"
+		if own { // enter has closed it
+			why = "a worker was never returned, and no fence lies ahead: its store may have been set back"
+		}
 		s.cfg.Log.Info("waiting before a worker is granted", "pool", s.cfg.Pool, "for", wait, "because", why)
 		if err := s.attend(ctx, pool, wait); err != nil {
 			err = turns.Ended(ctx, fmt.Sprintf("lease: wait %v, as %s (pool %q)", wait, why, s.cfg.Pool), err)

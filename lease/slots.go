@@ -208,7 +208,7 @@ func (s *poolSource) attempt(ctx context.Context, ask Ask, of part, wrote *store
 	if err != nil {
 		return firn.Grant{}, err
 	}
-	ask = ask.at(now, s.cfg.Generator.Layout)
+	ask = ask.at(now, s.rules.ticks(fencedLead(s.cfg.Generator))+2, s.cfg.Generator.Layout)
 	if ask.Now >= s.cfg.Generator.Layout.MaxTick() {
 		return firn.Grant{}, &firn.TimeExhaustedError{Layout: s.cfg.Generator.Layout, End: s.cfg.Generator.Layout.End()}
 	}

@@ -68,9 +68,10 @@ func (a Ask) fence(after firn.Tick, layout firn.Layout) firn.Tick {
 	return from + a.Window
 }
 
-// at returns the same ask as of now, equally far ahead of the clock.
-func (a Ask) at(now firn.Tick, layout firn.Layout) Ask {
-	return Ask{Now: now, From: min(a.From+max(now-a.Now, 0), layout.MaxTick()), Window: a.Window}
+// at returns the same ask as of now: as far ahead of the clock, up to a lead. What lies further ahead is the holder's last id,
+// or its clock was behind.
+func (a Ask) at(now, lead firn.Tick, layout firn.Layout) Ask {
+	return Ask{Now: now, From: min(max(a.From, now+min(a.From-a.Now, lead)), layout.MaxTick()), Window: a.Window}
 }
 
 // newAsk returns the ask for another worker: ticks from a given one on that no earlier run can have used.

@@ -25,7 +25,7 @@ func init() {
 		d.finds("good", "eviction", "is never evicted", "--store", url)
 		d.finds("good", "replicas", "no replicas", "--store", url)
 		d.finds("good", "write", "is confirmed", "--store", url)
-		d.finds("good", "clock", "off the store's", "--store", url)
+		d.finds("good", "clock", "the store's, give or take", "--store", url)
 		for _, set := range []struct{ name, value, back, subject, verdict, words string }{
 			{"appendfsync", "everysec", "always", "persistence", "doubtful", "set appendfsync always"},
 			{"no-appendfsync-on-rewrite", "yes", "no", "persistence", "doubtful", "set no-appendfsync-on-rewrite no"},

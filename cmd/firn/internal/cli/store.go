@@ -90,7 +90,7 @@ func (f *storeFlags) open(ctx context.Context, file string) (store.Store, error)
 	switch {
 	case err == nil:
 		if f.byDefault && f.makes && filestore.InContainer() {
-			fmt.Fprintf(f.stderr(), "firn: in a container, the default store %s is not shared, and other containers can issue the same ids: use one store for all with --store; naming this one, with --store or FIRN_STORE, ends this warning\n", f.store)
+			fmt.Fprintf(f.stderr(), "firn: other containers have other default stores, and can issue the same ids: name one store for all with --store or FIRN_STORE (naming this one, %s, ends this warning)\n", f.store)
 		}
 		return s, nil
 	case f.byDefault && errors.Is(err, store.ErrNotFound):

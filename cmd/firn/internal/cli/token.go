@@ -25,6 +25,8 @@ type tokenMade struct {
 	Secret     string   `json:"secret,omitempty"`
 	SHA256     string   `json:"sha256"`
 	Namespaces []string `json:"namespaces,omitempty"`
+	Leases     []string `json:"leases,omitempty"`
+	Rate       string   `json:"rate,omitempty"`
 	Admin      bool     `json:"admin,omitempty"`
 	Unveil     bool     `json:"unveil,omitempty"`
 }
@@ -56,10 +58,10 @@ from standard input and prints only the line.`,
 				made.Secret = secret
 			}
 			made.SHA256 = access.Hash(secret)
-			if made.Admin && !cmd.Flags().Changed("namespaces") {
+			if (made.Admin || len(made.Leases) > 0) && !cmd.Flags().Changed("namespaces") {
 				made.Namespaces = nil
 			}
-			checked := settings.Token{Name: made.Name, SHA256: made.SHA256, Namespaces: made.Namespaces, Admin: made.Admin, Unveil: made.Unveil}
+			checked := settings.Token{Name: made.Name, SHA256: made.SHA256, Namespaces: made.Namespaces, Leases: made.Leases, Rate: made.Rate, Admin: made.Admin, Unveil: made.Unveil}
 			if err := checked.Check(); err != nil {
 				return usage(err)
 			}
@@ -70,7 +72,9 @@ from standard input and prints only the line.`,
 		},
 	}
 	cmd.Flags().StringVar(&made.Name, "name", "token", "name in the configuration and in logs")
-	cmd.Flags().StringSliceVar(&made.Namespaces, "namespaces", []string{"*"}, "namespaces that it may use: names, or patterns such as order-*; with --admin alone the default is no namespace")
+	cmd.Flags().StringSliceVar(&made.Namespaces, "namespaces", []string{"*"}, "namespaces that it may use: names, or patterns such as order-*; with --admin or --leases the default is no namespace")
+	cmd.Flags().StringSliceVar(&made.Leases, "leases", nil, "pools of which it may lease workers, to make ids itself: names or patterns")
+	cmd.Flags().StringVar(&made.Rate, "rate", "", "ids over all its namespaces, such as 1000/s (default: no limit)")
 	cmd.Flags().BoolVar(&made.Admin, "admin", false, "also allow reading pools and metrics")
 	cmd.Flags().BoolVar(&made.Unveil, "unveil", false, "also allow reading back the ids of veiled namespaces")
 	cmd.Flags().BoolVar(&hash, "hash", false, "read the secret from standard input")
@@ -96,12 +100,19 @@ func readSecret(from io.Reader) (string, error) {
 func (t tokenMade) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  - {name: %s, sha256: %q", strconv.Quote(t.Name), t.SHA256)
-	if len(t.Namespaces) > 0 {
-		quoted := make([]string, len(t.Namespaces))
-		for i, n := range t.Namespaces {
+	list := func(key string, names []string) {
+		quoted := make([]string, len(names))
+		for i, n := range names {
 			quoted[i] = strconv.Quote(n)
 		}
-		fmt.Fprintf(&b, ", namespaces: [%s]", strings.Join(quoted, ", "))
+		if len(names) > 0 {
+			fmt.Fprintf(&b, ", %s: [%s]", key, strings.Join(quoted, ", "))
+		}
+	}
+	list("namespaces", t.Namespaces)
+	list("leases", t.Leases)
+	if t.Rate != "" {
+		fmt.Fprintf(&b, ", rate: %q", t.Rate)
 	}
 	if t.Admin {
 		b.WriteString(", admin: true")

@@ -140,7 +140,11 @@ func examineOffset(ctx context.Context, s store.Store) store.Finding {
 	}
 	took := time.Since(before)
 	off := before.Add(took / 2).Sub(there)
-	f.Says = fmt.Sprintf("%v off the store's, give or take %v", off.Round(time.Millisecond), (took / 2).Round(time.Microsecond))
+	side := "ahead of"
+	if off < 0 {
+		side = "behind"
+	}
+	f.Says = fmt.Sprintf("%v %s the store's, give or take %v", off.Abs().Round(time.Millisecond), side, (took / 2).Round(time.Microsecond))
 	switch {
 	case off.Abs() > clockTolerance:
 		f.Verdict, f.Advice = store.Bad, fmt.Sprintf("set the clock right: beyond %v no worker is granted", clockTolerance)

@@ -131,18 +131,19 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 		return nil
 	}
 	f := store.Finding{Subject: "namespace"}
-	write := s.counter(name)
+	write, stands := s.counter(name), " goes on at "
+	if write.Revision == 0 {
+		stands = " is new in this store: it begins at "
+	}
 	switch _, ranges := made.(*segments); {
 	case write.Value == nil: // it needed no write
 		return nil
-	case write.Revision == 0:
-		f.Says = name + " is new in this store: it begins at its first number"
 	case ranges:
 		counter, err := segment.ReadCounter(ctx, s, name)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return []store.Finding{Fails(f.Subject, err)}
 		}
-		f.Says = fmt.Sprintf("%s goes on at %d", name, max(counter.Next, uint64(set.SegmentConfig().Start)))
+		f.Says = fmt.Sprint(name, stands, max(counter.Next, uint64(set.SegmentConfig().Start)))
 	default:
 		var one struct{ Last string } // which the write would have taken
 		if err := json.Unmarshal(write.Value, &one); err != nil {
@@ -152,7 +153,7 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 		if n, ok := made.(*businessNumbers); ok {
 			next = n.text(next)
 		}
-		f.Says = name + " goes on at " + next
+		f.Says = name + stands + next
 	}
 	return []store.Finding{f}
 }

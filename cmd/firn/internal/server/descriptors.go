@@ -45,12 +45,15 @@ func affordable(descriptors, listeners int) int {
 	return max(1, (descriptors-reserved(descriptors))/listeners)
 }
 
+// plenty is how many connections of each listener are enough where the configuration does not name a number.
+const plenty = 1000
+
 // examineDescriptors reports that the process cannot have as many connections as are configured. They are fewer then, so that the
 // store, files and probes still get descriptors.
 func examineDescriptors(cfg settings.Config, listeners int) []store.Finding {
 	limit, configured := descriptors(), cfg.Limits.MaxConnections()
 	n := affordable(limit, listeners)
-	if n >= configured {
+	if n >= configured || cfg.Limits.Connections == nil && n >= plenty {
 		return nil
 	}
 	return []store.Finding{{
