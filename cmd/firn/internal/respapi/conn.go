@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -89,13 +90,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 // serve answers until the client or the server ends the connection.
 func (c *conn) serve() {
 	defer c.server.gone(c)
-	if err := c.prepare(); err != nil {
-		c.end(err)
-	} else if tcp := tcpOf(c.place); tcp != nil && directly && !c.encrypted() {
-		c.serveDirectly(tcp)
-	} else {
-		c.serveAny()
-	}
+	c.answer()
 	if err := c.net.Close(); err != nil && c.err == nil {
 		c.err = err
 	}
@@ -106,6 +101,25 @@ func (c *conn) serve() {
 	c.peer.Leave()
 	c.server.cfg.Log.Debug("connection ended", "protocol", "resp", "client", c.id, "remote", c.net.RemoteAddr(), "reason", c.err)
 }
+
+// answer answers until the connection ends. A panic, which is a fault of the server, ends this connection only, as in net/http.
+func (c *conn) answer() {
+	defer func() {
+		if why := recover(); why != nil {
+			c.server.cfg.Log.Error("a command of Redis panicked", "client", c.id, "panic", why, "stack", string(debug.Stack()))
+			c.end(errPanic)
+		}
+	}()
+	if err := c.prepare(); err != nil {
+		c.end(err)
+	} else if tcp := tcpOf(c.place); tcp != nil && directly && !c.encrypted() {
+		c.serveDirectly(tcp)
+	} else {
+		c.serveAny()
+	}
+}
+
+var errPanic = errors.New("a fault of the server")
 
 // prepare makes a connection ready for reading.
 func (c *conn) prepare() error {

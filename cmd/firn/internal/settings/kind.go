@@ -114,7 +114,7 @@ func (k *Kind) written(variant func(*Namespace)) string {
 
 // lacks is the error about a setting that the kind does not have.
 func (k *Kind) lacks(key string) error {
-	return fmt.Errorf("a namespace of kind %s has no %s: it has %s", k.Name, key, strings.Join(keysOf(k.Settings()), ", "))
+	return fmt.Errorf("a namespace of kind %s has no %s: it has %s", k.Name, key, cmp.Or(strings.Join(keysOf(k.Settings()), ", "), "no settings"))
 }
 
 // Fixed returns the settings that cannot change while a namespace is served, since its ids could repeat earlier ones.

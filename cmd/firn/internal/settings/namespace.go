@@ -80,10 +80,10 @@ func (n Namespace) Mistakes() Mistakes {
 			found[s.Key] = k.lacks(s.Key)
 		}
 	}
-	if n.Prefix != "" && k.Format == nil {
+	if n.Prefix != "" && found["prefix"] == nil && k.Format == nil {
 		_, found["prefix"] = prefixed.New(n.Prefix)
 	}
-	if n.Veil != nil && (n.Veil.KeyFile == "") == (n.Veil.KeyEnv == "") {
+	if n.Veil != nil && found["veil"] == nil && (n.Veil.KeyFile == "") == (n.Veil.KeyEnv == "") {
 		found["veil"] = errors.New("a key is needed: key_file: FILE, or key_env: VARIABLE; give one of them, not both")
 	}
 	if k.check != nil {
