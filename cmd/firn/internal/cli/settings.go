@@ -139,13 +139,12 @@ func mistaken(flags *pflag.FlagSet, n settings.Namespace) error {
 	return errors.Join(errs...)
 }
 
-// refuseEmpty refuses values that would mean the default: 0, and an empty text, as of a variable that is not set. A setting
-// may have 0 as its default, or allow it for something else.
+// refuseEmpty refuses values that would mean the default: 0, and an empty text, as of a variable that is not set.
 func refuseEmpty(flags *pflag.FlagSet, n settings.Namespace, of []settings.Setting) error {
 	var errs []error
 	for _, s := range of {
 		f := flags.Lookup(s.Flag)
-		if f != nil && f.Changed && s.Default != "0" && !strings.Contains(s.Allowed, "or 0") && !s.IsSet(n) {
+		if f != nil && f.Changed && !s.AllowsZero() && !s.IsSet(n) {
 			assign := "--" + s.Flag + " "
 			if byEnvironment(f) {
 				assign = variable(s.Flag) + "="

@@ -87,6 +87,9 @@ func likely(key string, of []Setting) string {
 // misread returns an error if a value of the file cannot be read as this type.
 func misread(given any, as reflect.Type, s Setting, composite bool) error {
 	into := reflect.New(as).Interface()
+	if fmt.Sprint(given) == "0" && s.value == as && (as.Kind() == reflect.Int || as.Kind() == reflect.Int64) && as != reflect.TypeFor[Duration]() && !s.AllowsZero() {
+		return firn.NewSyntaxError(cmp.Or(s.Noun, s.Key), "0", allowedIn(as, s))
+	}
 	if text, ok := into.(encoding.TextUnmarshaler); ok && !composite {
 		return text.UnmarshalText(fmt.Append(nil, given))
 	}

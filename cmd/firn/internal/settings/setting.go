@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -27,6 +28,12 @@ type Setting struct {
 	field    []int        // its index in the struct, for reflection
 	value    reflect.Type // of the field
 	group    reflect.Type // the struct that declares it
+}
+
+// AllowsZero reports whether 0 is a value like others. Otherwise the zero value stands for the default, and a 0 that someone
+// wrote is a mistake.
+func (s Setting) AllowsZero() bool {
+	return s.Default == "0" || strings.Contains(s.Allowed, "or 0") || strings.Contains(s.Allowed, "from 0")
 }
 
 // declared returns the settings that a struct declares, with those of embedded structs.

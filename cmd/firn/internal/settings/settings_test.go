@@ -86,6 +86,8 @@ var wrongFiles = map[string][]string{
 	"limits: {batch: 0}":                                                   {"line 1", "limits.batch", "0 is out of range", "1 to 10000000"},
 	"limits:\n  connections: 0":                                            {"line 2", "limits.connections", "0 is out of range", "1 to 1000000"},
 	"limits:\n  body: 0":                                                   {"line 2", "limits.body", "0 is out of range", "1024 to 16777216"},
+	"namespaces: {a: {kind: segment, stride: 0}}":                          {"line 1", "namespaces.a.stride", `"0" is not a valid stride`, "1 to 1048576"},
+	"namespaces: {a: {kind: uuid, version: 0}}":                            {"line 1", "namespaces.a.version", `"0" is not a valid version`, "7 and 4"},
 	"namespaces: [":                                                        {"line 1, column 13: invalid YAML: "},
 	"namespaces:\n\ta: {}":                                                 {"line 2, column 1: invalid YAML: ", "indent by spaces, not tabs"},
 	"namespaces: [orders]":                                                 {"line 1: namespaces: write entries, as in {orders: {kind: segment}}"},
