@@ -2,7 +2,14 @@
 // and [Faulty], a store that loses answers, for tests of code that uses a store.
 //
 // It is for tests alone. The suite cannot show what a store keeps in a loss of power unless
-// [Factory.Restart] plays one, nor how replicas behave: test those with the real setup.
+// [Factory.Restart] plays one, nor how replicas behave: test those with the real setup. Nor does it show that
+//   - the client never repeats a write by itself, nor sends it to a second server after the first failed;
+//   - a write is confirmed only by what the store is set to survive, such as all its replicas;
+//   - reads come from where writes go, and not from a replica or a cache;
+//   - connections follow a name that leads to another server, and end after a few seconds if the former one still answers;
+//   - connecting, logging in and each call end soon, whatever the network does, and answers are bounded;
+//   - calls of leases ([store.IsUrgent]) do not wait for a connection behind others;
+//   - errors contain no secret, and name the server and the way out.
 package storetest
 
 import (

@@ -14,6 +14,11 @@ func TestEachKindRefusesTheSettingsOfOthers(t *testing.T) {
 		for _, s := range k.Settings() {
 			has[s.Key] = true
 		}
+		for _, key := range k.Fixed() {
+			if !has[key] {
+				t.Errorf("kind %s cannot change %s, and does not have it", k.Name, key)
+			}
+		}
 		for _, s := range settings.All() {
 			if has[s.Key] {
 				continue
