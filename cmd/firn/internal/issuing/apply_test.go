@@ -224,12 +224,12 @@ func TestARefusedConfigurationChangesNothing(t *testing.T) {
 		// a new pool and a new segment first, then what fails: they are given back
 		"{a: {kind: segment}, b: {pool: other}, orders: {}, z: {veil: {key_file: /nowhere/key}}}": "configuration firn.yaml: line 1: namespaces.z.veil.key_file: key file: open /nowhere/key",
 		"{b: {pool: other}, orders: {layout: twitter}}":                                           "layout",
-		"{items: {kind: sequence}}":                                                               "namespaces.items: kind cannot change from segment to sequence",
-		"{txn: {kind: segment}}":                                                                  "namespaces.txn: kind cannot change from sequence to segment",
-		"{orders: {pool: other}}":                                                                 "namespaces.orders: pool cannot change from default to other",
-		"{items: {kind: segment, offset: 1, stride: 2}}":                                          "namespaces.items: offset cannot change from 0 to 1",
-		"{items: {kind: segment, stride: 2}}":                                                     "namespaces.items: stride cannot change from 1 to 2",
-		"{pay: {kind: serial}}":                                                                   "namespaces.pay: zone cannot change from +08:00 to UTC while it is served, since its ids could repeat earlier ones: use a new name; a restart permits it, if you are sure that they cannot",
+		"{items: {kind: sequence}}":                                                               "namespaces.items.kind: it cannot change from segment to sequence",
+		"{txn: {kind: segment}}":                                                                  "namespaces.txn.kind: it cannot change from sequence to segment",
+		"{orders: {pool: other}}":                                                                 "namespaces.orders.pool: it cannot change from default to other",
+		"{items: {kind: segment, offset: 1, stride: 2}}":                                          "namespaces.items.offset: it cannot change from 0 to 1",
+		"{items: {kind: segment, stride: 2}}":                                                     "namespaces.items.stride: it cannot change from 1 to 2",
+		"{pay: {kind: serial}}":                                                                   "namespaces.pay.zone: it cannot change from +08:00 to UTC while the namespace is served, since its ids could repeat earlier ones: use a new name; a restart permits it, if you are sure that they cannot",
 		"{orders: {worker: 5}}":                                                                   "settings of a pool with a fixed worker cannot change",
 	} {
 		err := s.Apply(t.Context(), config(t, "namespaces: "+text+"\nlimits: {batch: 5}\nanonymous: [x]\n"))
@@ -586,10 +586,10 @@ func (l *lines) String() string {
 // this must not change their kind.
 func TestAConfigurationWithoutNamespacesDoesNotChangeTheirKind(t *testing.T) {
 	for text, want := range map[string]string{
-		"namespaces: {orders: {kind: segment}}":                      "namespaces.orders: kind cannot change from segment to snowflake",
-		"namespaces: {orders: {pool: other}}":                        "namespaces.orders: pool cannot change from other to default",
-		"namespaces: {orders: {veil: {key_env: KEYS}}}":              "namespaces.orders: veil cannot",
-		"namespaces: {a: {kind: uuid}, orders: {}}":                  "namespaces.a: kind",
+		"namespaces: {orders: {kind: segment}}":                      "namespaces.orders.kind: it cannot change from segment to snowflake",
+		"namespaces: {orders: {pool: other}}":                        "namespaces.orders.pool: it cannot change from other to default",
+		"namespaces: {orders: {veil: {key_env: KEYS}}}":              "namespaces.orders.veil: it cannot",
+		"namespaces: {a: {kind: uuid}, orders: {}}":                  "namespaces.a.kind:",
 		"namespaces: {orders: {prefix: ord}, users: {layout: firn}}": "",
 	} {
 		t.Setenv("KEYS", "1:000102030405060708090a0b0c0d0e0f")
@@ -692,7 +692,7 @@ func TestTheCheckOfServedSerialsDoesNotChange(t *testing.T) {
 	got := &seen{texts: map[string]bool{}}
 	for _, check := range []string{"", ", check: mod97", ", check: luhn"} {
 		err := s.Apply(t.Context(), config(t, text(check)))
-		if check != ", check: luhn" && (err == nil || !strings.Contains(err.Error(), "namespaces.pay: check cannot change from luhn to ")) {
+		if check != ", check: luhn" && (err == nil || !strings.Contains(err.Error(), "namespaces.pay.check: it cannot change from luhn to ")) {
 			t.Errorf("%q: %v", check, err)
 		}
 		for range 10 {
@@ -719,7 +719,7 @@ func TestTheTemplateOfServedNumbersDoesNotChange(t *testing.T) {
 		}
 		got.add(&b)
 		err := s.Apply(t.Context(), config(t, "namespaces: {bills: {kind: number, template: 'B{yyyy}{n:4}'}}"))
-		if err == nil || !strings.Contains(err.Error(), "namespaces.bills: template cannot change from B{yyyy}1{n:3} to B{yyyy}{n:4} while it is served, since its ids could repeat earlier ones: use a new name (a restart does not help: the store keeps the template)") {
+		if err == nil || !strings.Contains(err.Error(), "namespaces.bills.template: it cannot change from B{yyyy}1{n:3} to B{yyyy}{n:4} while the namespace is served, since its ids could repeat earlier ones: use a new name (a restart does not help: the store keeps the template)") {
 			t.Error(err)
 		}
 	}

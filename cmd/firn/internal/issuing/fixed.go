@@ -22,7 +22,7 @@ func (s *snapshot) allows(cfg settings.Config) error {
 			if counts(s.namespaces[name].settings) && counts(now) {
 				instead = "use a new name (a restart does not help: the store keeps the " + key + ")"
 			}
-			return fmt.Errorf("namespaces.%s: %s cannot change from %s to %s while it is served, since its ids could repeat earlier ones: %s", name, key, from, to, instead)
+			return cfg.At(fmt.Errorf("it cannot change from %s to %s while the namespace is served, since its ids could repeat earlier ones: %s", from, to, instead), "namespaces", name, key)
 		}
 	}
 	return nil
