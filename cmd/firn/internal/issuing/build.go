@@ -154,7 +154,7 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace,
 		return b.number(ctx, was, name, set)
 	default:
 		next, err := set.Of().Wide(set)
-		return &local{next}, err
+		return &local{next, func(_ []byte, text string) string { return text }}, err
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Service) namespace(name string, set settings.Namespace, made base, limi
 // setPrefix adds a prefix to ids.
 func (n *Namespace) setPrefix(prefix prefixed.Prefix) {
 	if l, ok := n.base.(*local); ok {
-		n.texts = &localPrefixed{l, prefix}
+		n.texts = &local{l.next, func(id []byte, _ string) string { return prefix.Bytes(id) }}
 		return
 	}
 	n.texts = &written{n.numbers, func(id firn.ID) (string, error) { return prefix.ID(id), nil }}
