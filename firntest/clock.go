@@ -19,9 +19,12 @@
 // # When not to use it
 //
 // In production: the clock moves only when the test moves it. In a test whose ids need only be unique: leave
-// Time unset. For code that calls [time.Now] or has timers or deadlines of its own, use testing/synctest,
-// whose clock never goes back and begins in 2000, before Firn's default epoch. Time-outs of calls of a store
-// follow the system's clock too, whatever Time is.
+// Time unset. Code of yours that calls [time.Now] or has timers or deadlines does not see this Clock: it needs
+// testing/synctest. Time-outs of calls of a store follow the system's clock too, whatever Time is.
+//
+// Use a Clock within testing/synctest too: the clock there never goes back, and begins in 2000, before Firn's default
+// epoch. A lease needs both, since it works in the background: call synctest.Wait after each [Clock.Pass], or ids may
+// be asked for before the lease was renewed, and fail with firn.ErrFence.
 //
 // For a store in a test, use package store/memstore; for workers without a store, lease.Fixed. To test a
 // store of your own, use package store/storetest.

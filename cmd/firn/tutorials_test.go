@@ -1,11 +1,20 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store/storetest/servers"
@@ -30,11 +39,9 @@ func (r *reader) follow(page string, replace ...string) (printed []string) {
 			r.save("firn.yaml", s.text)
 			continue
 		case strings.Contains(s.text, ": go test "): // it runs in the folder of the package, so that must exist
-			m := howToRun.FindStringSubmatch(s.text)
-			r.save(m[1], s.text)
-			r.save("go.mod", "module example.org/shop\n\ngo 1.26.0\n")
-			r.save("go.work", "go 1.26.0\n\nuse (\n\t.\n\t"+r.root+"\n\t"+r.root+"/redisstore\n)\n\nreplace github.com/firn-id/firn v0.1.0 => "+r.root+"\n")
-			s = snippet{s.at, "sh", m[2]}
+			s = r.inModule(s)
+		case strings.HasPrefix(s.text, "// in run, "): // TestTheServiceOfTheTutorialEndsInOrder runs it
+			continue
 		case strings.HasPrefix(s.text, "firn serve"):
 			r.serve(strings.Replace(s.text, "firn.yaml", filepath.Join(r.folder, "firn.yaml"), 1))
 			continue
@@ -46,6 +53,103 @@ func (r *reader) follow(page string, replace ...string) (printed []string) {
 		printed = append(printed, out)
 	}
 	return printed
+}
+
+// inModule saves a program in a module of its own, which uses the checkout, and returns the command that runs it.
+func (r *reader) inModule(s snippet) snippet {
+	m := howToRun.FindStringSubmatch(s.text)
+	r.save(m[1], s.text)
+	r.save("go.mod", "module example.org/shop\n\ngo 1.26.0\n")
+	r.save("go.work", "go 1.26.0\n\nuse (\n\t.\n\t"+r.root+"\n\t"+r.root+"/redisstore\n)\n\nreplace github.com/firn-id/firn v0.1.0 => "+r.root+"\n")
+	return snippet{s.at, "sh", m[2]}
+}
+
+// TestTheLibrarysTestOfALeasePasses runs the test on the page.
+func TestTheLibrarysTestOfALeasePasses(t *testing.T) {
+	s := snippets(t, "docs/library.md", "## Tests")[1]
+	s.text = `// shop/lease_test.go: go test -v ./shop
+package shop
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+` + s.text
+	r := newReader(t)
+	if out := r.types(r.inModule(s)); !strings.Contains(out, "--- PASS: TestIDsForAnHour") {
+		t.Error(out)
+	}
+}
+
+// TestTheServiceOfTheTutorialEndsInOrder puts the HTTP server of the page into its program, and ends that while a request
+// is in flight: the request gets its id, and the worker is returned.
+func TestTheServiceOfTheTutorialEndsInOrder(t *testing.T) {
+	r := newReader(t)
+	store := "redis://" + servers.Redis(t).Addr() + "/0"
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(servers.FreePort(t)))
+	blocks := snippets(t, "docs/tutorial-go.md", "## 2. A service")
+	program, _, ok := strings.Cut(blocks[0].text, "\tfor _, what := range")
+	if !ok || !strings.Contains(blocks[2].text, "server.Shutdown") {
+		t.Fatal("the page has another loop or server")
+	}
+	program = strings.NewReplacer("redis://10.0.0.5:6379/0", store, ":8080", address, "import (", "import (\n\"fmt\"\n\"net/http\"\n\"time\"\n").Replace(program + `
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println("in flight")
+		time.Sleep(300 * time.Millisecond)
+		id, err := ids.Next(r.Context())
+		fmt.Fprintln(w, err)
+		json.NewEncoder(w).Encode(Order{id, "tea"})
+	})
+` + blocks[2].text + "}\n")
+	r.clean = append(r.clean, "GOFLAGS=-overlay="+r.overlay("shop/main.go", program))
+	built := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(r.folder, "service"), "./shop")
+	built.Dir, built.Env = r.root, r.clean
+	if out, err := built.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s\n%s", err, out, program)
+	}
+
+	service := exec.CommandContext(t.Context(), filepath.Join(r.folder, "service"))
+	service.Stderr = t.Output()
+	lines, err := service.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Start(); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan string, 1)
+	go func() {
+		defer close(answer)
+		for t.Context().Err() == nil { // until it listens
+			if got, err := http.Get("http://" + address); err == nil {
+				text, err := io.ReadAll(got.Body)
+				answer <- fmt.Sprint(string(text), err, got.Body.Close())
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	if line, err := bufio.NewReader(lines).ReadString('\n'); err != nil {
+		t.Fatal(line, err)
+	}
+	if err := service.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	newIDs(t, blocks[2], <-answer, 1, map[string]bool{})
+	if err := service.Wait(); err != nil {
+		t.Error(err)
+	}
+	if out := r.types(snippet{"the store", "sh", "firn workers --pool shop --store " + store}); !strings.Contains(out, "1 returned") {
+		t.Error(out)
+	}
 }
 
 func TestTheTutorialForGo(t *testing.T) {
