@@ -10,7 +10,7 @@ import (
 // TestARestoredStoreRepeatsNoID restores an older copy of a store and does what docs/backup.md says, with its names.
 func TestARestoredStoreRepeatsNoID(t *testing.T) {
 	raise := snippets(t, "docs/backup.md", "## Raise a counter")
-	if len(raise) != 2 || raise[0].language != "sh" || raise[1].language != "sh" {
+	if len(raise) != 3 || raise[0].language != "sh" || raise[1].language != "yaml" || raise[2].language != "sh" {
 		t.Fatalf("the page has other code: %+v", raise)
 	}
 	run, store := session(t), sqliteStore(t)
@@ -22,7 +22,7 @@ func TestARestoredStoreRepeatsNoID(t *testing.T) {
 			{"--layout", "firn"},
 			{"--kind", "segment", "--name", "items"},
 			{"--kind", "sequence", "--name", "txn"},
-			{"--kind", "number", "--name", "bills", "--template", "INV{yyyy}-{n:5}"},
+			{"--kind", "number", "--name", "bills", "--template", "INV{yyyy}-{n:5}", "--zone", "+08:00"},
 		} {
 			status, out := run(nil, append([]string{"next", "--store", store, "-n", count}, kind...)...)
 			if status != 0 {
@@ -55,14 +55,14 @@ func TestARestoredStoreRepeatsNoID(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := ""
-	for command := range strings.Lines(strings.NewReplacer("redis://10.0.0.5:6379/0", store, "'", "").Replace(raise[0].text + raise[1].text)) {
+	for command := range strings.Lines(strings.NewReplacer("redis://10.0.0.5:6379/0", store, "'", "").Replace(raise[0].text + raise[2].text)) {
 		status, out := run(nil, strings.Fields(command)[1:]...)
 		if status != 0 {
 			t.Errorf("%s: %s", command, out)
 		}
 		said += out
 	}
-	if want := "70001\n70001\nINV" + time.Now().UTC().Format("2006") + "-00042\n"; said != want {
+	if want := "70001\n70001\nINV" + time.Now().In(time.FixedZone("", 8*60*60)).Format("2006") + "-00042\n"; said != want {
 		t.Errorf("the commands print %s, want %s", said, want)
 	}
 	issue("5")
