@@ -125,19 +125,26 @@ func TestTheServiceOfTheTutorialEndsInOrder(t *testing.T) {
 	if err := service.Start(); err != nil {
 		t.Fatal(err)
 	}
-	answer := make(chan string, 1)
+	answer, ending := make(chan string, 1), make(chan struct{})
 	go func() {
-		defer close(answer)
-		for t.Context().Err() == nil { // until it listens
-			if got, err := http.Get("http://" + address); err == nil {
+		for {
+			got, err := http.Get("http://" + address)
+			if err == nil {
 				text, err := io.ReadAll(got.Body)
 				answer <- fmt.Sprint(string(text), err, got.Body.Close())
 				return
 			}
-			time.Sleep(20 * time.Millisecond)
+			select {
+			case <-ending:
+				answer <- err.Error()
+				return
+			case <-time.After(20 * time.Millisecond): // it does not listen yet
+			}
 		}
 	}()
-	if line, err := bufio.NewReader(lines).ReadString('\n'); err != nil {
+	line, err := bufio.NewReader(lines).ReadString('\n')
+	close(ending)
+	if err != nil {
 		t.Fatal(line, err)
 	}
 	if err := service.Process.Signal(syscall.SIGTERM); err != nil {
