@@ -125,7 +125,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	}
 	sql("leaf", "UPDATE leaf_alloc SET max_id = 10001")
 	step(leafURL, "leaf --dry-run", 0, "  2001  12001  raised to 12001")
-	step(leafURL, "leaf --margin 5", 0, "  2001  10006  raised to 10006")
+	step(leafURL, "leaf --margin 5", 0, "  2001  10006  raised to 10006", "Leaf may go on only while its max_id stays below")
 	issues(t, store, "leaf-segment-test", segment.Stripe{Stride: 1}, 10006)
 	step(leafURL, "leaf --rename leaf-segment-test=orders", 0, "orders  leaf-segment-test", "  -    12001  created", "  orders: {kind: segment,")
 

@@ -64,9 +64,9 @@ lowers an existing counter, so it can be repeated. It checks everything before i
 writes, and never writes to the tables of %[3]s. It prints the configuration for
 firn serve as YAML, or writes it to a new file with --config.
 
-Stop %[3]s first: a node that continues to fetch passes the margin, and then ids are
-issued twice. To run both at the same time, use the live source instead: see
-docs/import.md.
+Stop %[3]s first: a node that continues to fetch passes a margin of one step, and then
+ids are issued twice. To run both for a time, give a --margin that it does not reach, or
+use the live source: see docs/import.md.
 
 Put a URL with a password in FIRN_FROM: other users of the machine can see command lines.`, from.word, from.tables, from.name),
 		Example: fmt.Sprintf(`  firn import %s --from mysql://USER:PASSWORD@HOST:3306/DATABASE --dry-run
@@ -123,7 +123,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		url = ""
 	}
 	var moved error
-	report := importReport{From: from.word, DryRun: f.dryRun, Rows: plan.Rows, YAML: string(plan.YAML(from.word, url)), Skipped: plan.Skipped()}
+	report := importReport{From: from.word, DryRun: f.dryRun, Rows: plan.Rows, YAML: string(plan.YAML(from.word, url)), Skipped: plan.Skipped(), beside: f.margin >= 0}
 	if !f.dryRun {
 		if err := f.keepYAML(report.YAML); err != nil {
 			return err
@@ -149,7 +149,9 @@ func (f *importFlags) moved(ctx context.Context, db *sql.DB, from system, plan *
 	if err != nil {
 		return fmt.Errorf("all names were imported; whether %s is still running could not be checked: %s: %w", from.name, storeurl.Redact(f.from), err)
 	}
-	if err := plan.Moved(now); err != nil {
+	if err := plan.Moved(now); err != nil && f.margin >= 0 {
+		return fmt.Errorf("%s is still running. All names were imported: go on, and watch its max_id:\n%w", from.name, err)
+	} else if err != nil {
 		return fmt.Errorf("%s is still running: stop it, and do this again before ids are issued here:\n%w", from.name, err)
 	}
 	return nil

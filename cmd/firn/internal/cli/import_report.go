@@ -17,6 +17,8 @@ type importReport struct {
 	Rows    []migrate.Row
 	YAML    string
 	Skipped int // permissions of tokens for names that were not imported
+
+	beside bool // the other system may go on, below the margin that was given
 }
 
 func (r importReport) write(out io.Writer, from system, config string) error {
@@ -52,7 +54,11 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 	if r.Skipped > 0 {
 		fmt.Fprintf(out, "Left out: %s of the tokens in tiny_id_token, for a biz_type that was not imported.\n", thousands(int64(r.Skipped)))
 	}
-	fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node that continues to fetch passes the\nmargin. To run both at the same time, use the live source: see docs/import.md.\n", from.name)
+	if r.beside {
+		fmt.Fprintf(out, "%s may go on only while its max_id stays below the number under NOW, for each name: from there on\nids are issued twice. Watch max_id until it has stopped: see docs/import.md.\n", from.name)
+	} else {
+		fmt.Fprintf(out, "%s must be stopped before ids are issued here: a node that continues to fetch passes the\nmargin of one step. To run both, import with --margin, or use the live source: see docs/import.md.\n", from.name)
+	}
 	if config != "" && !r.DryRun {
 		_, err := fmt.Fprintf(out, "The configuration for firn serve is in %s.\n", config)
 		return err
