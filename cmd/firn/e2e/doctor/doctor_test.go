@@ -209,7 +209,7 @@ func (d *doctor) must(err error) {
 
 // sources are the functions that make findings, by their files.
 var sources = map[string][]string{
-	"../../internal/cli/doctor.go":                {"examineListeners", "timesAhead", "unknownPool"},
+	"../../internal/cli/doctor.go":                {"examineListeners", "examineVariables", "timesAhead", "unknownPool"},
 	"../../internal/issuing/doctor.go":            {"examineRoundTrip", "examineOffset", "failsIn", "examinePool", "ExamineWrites", "claimsAhead", "workersLeft"},
 	"../../internal/issuing/examine.go":           {"examinePools", "examineCounter"},
 	"../../internal/server/descriptors.go":        {"examineDescriptors"},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -108,7 +109,7 @@ complete and check it.`,
 					maps.DeleteFunc(joined.Namespaces, func(_ string, n settings.Namespace) bool { return n.Generated() && n.PoolName() != flags.pool })
 				}
 				findings = slices.Concat(findings, issuing.Examine(ctx, s, joined), timesAhead(joined, time.Now()), files,
-					examineListeners(ctx, cfg.Listen), server.Examine(cfg, cfg.Listen.HTTP, cfg.Listen.RESP, cfg.Listen.GRPC))
+					examineVariables(), examineListeners(ctx, cfg.Listen), server.Examine(cfg, cfg.Listen.HTTP, cfg.Listen.RESP, cfg.Listen.GRPC))
 			}
 			return showFindings(cmd.OutOrStdout(), paletteOf(cmd), flags.store, findings, asJSON)
 		},
@@ -153,6 +154,19 @@ func showReport(out io.Writer, p palette, r doctorReport) error {
 	}
 	_, err := fmt.Fprintln(out)
 	return err
+}
+
+// examineVariables finds those in the environment with which a server refuses a configuration.
+func examineVariables() (found []store.Finding) {
+	for _, flag := range ofNamespaces() {
+		if name := variable(flag); os.Getenv(name) != "" {
+			found = append(found, store.Finding{
+				Subject: "environment", Verdict: store.Bad, Says: name + " is set: with a configuration no server starts",
+				Advice: "write the setting into the namespaces, and unset the variable",
+			})
+		}
+	}
+	return found
 }
 
 // examineListeners listens on the addresses of a configuration for a moment.

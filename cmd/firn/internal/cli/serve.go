@@ -66,6 +66,9 @@ use and share one generator, which the flags configure.`,
 			if linger < 0 || linger > longestLinger {
 				return usage(&firn.RangeError{What: origin(cmd.Flags(), "linger"), Value: linger.String(), Min: "0s", Max: longestLinger.String()})
 			}
+			if err := onlyOutsideConfig(cmd.Flags()); configFile != "" && err != nil { // before their values are checked
+				return usage(err)
+			}
 			base, err := flags.config(cmd.ErrOrStderr())
 			if err != nil {
 				return usage(err)
@@ -78,9 +81,6 @@ use and share one generator, which the flags configure.`,
 				// then. Without a configuration, SIGHUP ends the process, as usual.
 				signal.Notify(hangup, syscall.SIGHUP)
 				defer signal.Stop(hangup)
-				if err := onlyOutsideConfig(cmd.Flags()); err != nil {
-					return usage(err)
-				}
 				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
 					return err
 				}
@@ -366,12 +366,20 @@ func readConfig(flags *pflag.FlagSet, path string) (settings.Config, error) {
 	return cfg, err
 }
 
-// onlyOutsideConfig refuses flags that are settings of a namespace in a configuration file.
+// ofNamespaces returns the flags that are settings of a namespace in a configuration file.
+func ofNamespaces() (names []string) {
+	for _, s := range settings.Group(settings.Pooled{}) {
+		names = append(names, s.Flag)
+	}
+	return append(names, "worker-ahead")
+}
+
+// onlyOutsideConfig refuses the flags of ofNamespaces.
 func onlyOutsideConfig(flags *pflag.FlagSet) error {
 	var names []string
-	for _, s := range append(settings.Group(settings.Pooled{}), settings.Setting{Flag: "worker-ahead"}) {
-		if flags.Changed(s.Flag) {
-			names = append(names, origin(flags, s.Flag))
+	for _, flag := range ofNamespaces() {
+		if flags.Changed(flag) {
+			names = append(names, origin(flags, flag))
 		}
 	}
 	if len(names) > 0 {
