@@ -66,7 +66,7 @@ func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*S
 		}
 	}
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(maxStreams), classify, hosts...)}
-	return backend.Do(ctx, s.calls, "open", prefix, func(ctx context.Context) (*Store, error) {
+	return backend.Do(ctx, s.calls, "open prefix", prefix, func(ctx context.Context) (*Store, error) {
 		// A key that Firn's roles cover: all its keys begin so.
 		if _, err := s.read(ctx, prefix+"firn/", clientv3.WithCountOnly(), clientv3.WithRange(after(prefix+"firn/"))); err != nil {
 			return nil, err

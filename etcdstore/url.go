@@ -39,7 +39,7 @@ func openBy(ctx context.Context, text string, dialer *dial.Dialer) (*Store, erro
 	}
 	client, err := clientv3.New(cfg) // speaks to the server only to log in
 	if err != nil {
-		return nil, backend.NewCalls("etcdstore", backend.NewLanes(0), classify).Wrap("open", prefix, err)
+		return nil, backend.NewCalls("etcdstore", backend.NewLanes(0), classify).Wrap("open prefix", prefix, err)
 	}
 	s, err := OpenClient(ctx, client, prefix)
 	if err != nil {

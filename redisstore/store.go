@@ -93,7 +93,7 @@ func OpenClient(ctx context.Context, client redis.UniversalClient, cfg Config) (
 		}
 	}
 	s.calls = backend.NewCalls("redisstore", backend.NewLanes(connections), kinds, s.addresses()...)
-	return backend.Do(ctx, s.calls, "open", cfg.Key, func(ctx context.Context) (*Store, error) {
+	return backend.Do(ctx, s.calls, "open set", cfg.Key, func(ctx context.Context) (*Store, error) {
 		_, info, err := s.info(ctx)
 		if err != nil {
 			return nil, err
