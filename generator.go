@@ -284,6 +284,7 @@ func (g *Generator) takeSlowly(ctx context.Context, n uint64) (Run, error) {
 func (g *Generator) ask(ctx context.Context, n uint64) (*cell, decision, error) {
 	var a attempt
 	var fence *FenceError
+	asked := false
 	for {
 		c, d, wait, busy := g.decide(n, &a)
 		var err, ended error
@@ -304,7 +305,10 @@ func (g *Generator) ask(ctx context.Context, n uint64) (*cell, decision, error) 
 			g.switchWorker(ctx, &a)
 		case a.refusal != nil && ctx.Err() != nil && errors.Is(d.err, ErrClockBack):
 			ended = context.Cause(ctx) // the switch may have failed only because ctx ended
+		case asked && ctx.Err() != nil && errors.Is(d.err, ErrFence): // AtFence did not wait for the fence to move
+			ended = context.Cause(ctx)
 		case g.atFence != nil && errors.As(d.err, &fence):
+			asked = true
 			err = g.atFence(ctx, fence)
 		default:
 			err = d.err
@@ -520,7 +524,7 @@ func (g *Generator) install(grant Grant, ordered bool) {
 // switchWorker executes the policy switch. The caller has set g.switching.
 func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 	g.mu.Lock()
-	from := Tick(0)
+	busy, from := g.switching, Tick(0)
 	if tick, ok := g.layout.tickAt(g.now()); ok && tick > 0 {
 		from = tick
 	}
@@ -531,8 +535,10 @@ func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 	defer func() { // also if switchTo panics, since other calls wait for its end
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		close(g.switching)
-		g.switching = nil
+		if busy != nil && g.switching == busy { // otherwise Stop has closed it
+			close(busy)
+			g.switching = nil
+		}
 		g.switched(grant, err, a)
 		if err == nil || ctx.Err() == nil { // otherwise it may have failed only because its caller left
 			g.refused = err
@@ -550,6 +556,8 @@ func (g *Generator) switched(grant Grant, err error, a *attempt) {
 		a.refusal = err
 	case g.closed:
 		// The grant stays unused. The caller that stopped the generator gives it back.
+	case grant.Worker == g.core.worker && grant.After < g.last():
+		a.refusal = fmt.Errorf("%w: Config.Switch returned worker %d, which is in use, from tick %d on, and its ids go up to %d", ErrRange, grant.Worker, grant.After+1, g.last())
 	default:
 		g.replace(grant, false)
 	}
@@ -626,6 +634,10 @@ func (g *Generator) Stop() (worker int64, last Tick) {
 	defer g.mu.Unlock()
 	g.revoke()
 	g.closed = true
+	if g.switching != nil { // calls that wait for it need not
+		close(g.switching)
+		g.switching = nil
+	}
 	return g.core.worker, g.core.last()
 }
 
@@ -640,11 +652,15 @@ type State struct {
 func (g *Generator) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := State{Worker: g.core.worker, Last: g.core.last(), Fence: g.core.tickOf(g.core.ceiling) - 1}
+	return State{Worker: g.core.worker, Last: g.last(), Fence: g.core.tickOf(g.core.ceiling) - 1}
+}
+
+// last returns the last tick that ids issued so far may carry.
+func (g *Generator) last() Tick {
 	if next, open := g.cell.Load().next(); open {
-		s.Last = g.core.tickOf(next - 1)
+		return g.core.tickOf(next - 1)
 	}
-	return s
+	return g.core.last()
 }
 
 // Check returns the error with which [Generator.Next] would fail now, or nil if it would return an

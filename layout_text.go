@@ -2,6 +2,7 @@ package firn
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,9 +28,15 @@ func ParseLayout(text string) (Layout, error) {
 			return Layout{}, err
 		}
 	}
+	var keys []string
 	for more {
 		var setting string
 		setting, settings, more = strings.Cut(settings, ",")
+		key, _, _ := strings.Cut(setting, "=")
+		if slices.Contains(keys, key) {
+			return Layout{}, NewSyntaxError("layout", text, key+"= stands there twice: write it once")
+		}
+		keys = append(keys, key)
 		if err := parseSetting(&cfg, text, setting); err != nil {
 			return Layout{}, err
 		}
@@ -85,7 +92,7 @@ func parseSetting(cfg *LayoutConfig, text, setting string) error {
 // nanosecond. Errors match [ErrSyntax] or [ErrRange].
 func ParseUnit(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil {
+	if err != nil || strings.HasPrefix(text, "+") {
 		return 0, NewSyntaxError("unit", text, "write a duration, such as 1ms, 10ms or 1s")
 	}
 	if d < 1 {
@@ -129,7 +136,7 @@ func parseEpoch(text string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, NewSyntaxError("epoch", text, want)
 	}
-	if len(text) == 4 { // meant as a year, not as milliseconds
+	if len(text) == 4 || text[0] == '+' { // meant as a year, not as milliseconds
 		return time.Time{}, NewSyntaxError("epoch", text, want)
 	}
 	return time.UnixMilli(ms).UTC(), nil

@@ -39,15 +39,16 @@ func (l Layout) Readable(id ID) (string, error) {
 // match [ErrSyntax] or [ErrRange].
 func (l Layout) ParseReadable(text string) (ID, error) {
 	const what = "readable id"
-	clock, fields := text, ""
+	clock, fields, more := text, "", false
 	if len(text) > len("20060102-") {
 		if i := strings.IndexByte(text[len("20060102-"):], '-'); i >= 0 {
 			clock, fields = text[:len("20060102-")+i], text[len("20060102-")+i+1:]
+			more = true
 		}
 	}
 	// time.Parse accepts a fraction after the seconds even if its format has no fraction.
 	t, err := time.Parse("20060102-150405", clock)
-	if err != nil {
+	if err != nil || strings.Contains(clock, ",") || len(clock) > len("20060102-150405.123456789") { // which it accepts too
 		return 0, NewSyntaxError(what, text, "it must begin with a time such as 20261120-221503.123")
 	}
 	tick, exact, ok := l.tickOf(t)
@@ -61,7 +62,7 @@ func (l Layout) ParseReadable(text string) (ID, error) {
 	p := Parts{Tick: tick}
 	for _, f := range l.readableFields(&p) {
 		var field string
-		field, fields, _ = strings.Cut(fields, "-")
+		field, fields, more = strings.Cut(fields, "-")
 		n, err := strconv.ParseUint(strings.TrimPrefix(field, string(f.letter)), 10, 63)
 		if err != nil || !strings.HasPrefix(field, string(f.letter)) {
 			return 0, NewSyntaxError(what, text, fmt.Sprintf("%q must begin with the %s of layout %s, such as %c%d",
@@ -69,7 +70,7 @@ func (l Layout) ParseReadable(text string) (ID, error) {
 		}
 		*f.value = int64(n)
 	}
-	if fields != "" {
+	if more {
 		return 0, NewSyntaxError(what, text, fmt.Sprintf("layout %s has no field for %q", l.Bits(), fields))
 	}
 	return l.Compose(p)

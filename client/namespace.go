@@ -126,7 +126,7 @@ func (n *Namespace[T]) explain(ctx context.Context, err, last error) error {
 	did, cause := fmt.Sprintf("client: ids of %q", n.name), context.Cause(ctx)
 	var lasting lastingError
 	switch {
-	case errors.Is(err, firn.ErrClosed) || errors.Is(cause, firn.ErrClosed):
+	case errors.Is(err, firn.ErrClosed) && !errors.Is(cause, firn.ErrClosed): // the caller's own cause may be that
 		err = firn.ErrClosed
 	case cause != nil && last != nil:
 		return turns.Ended(ctx, did, fmt.Errorf("%w, while the servers gave none: %w", cause, last))

@@ -204,11 +204,12 @@ func (s *source[T]) learn(ctx context.Context, issued bool) (kind, error) {
 // askKind asks the servers for the kind of the namespace. The kind is not known while the namespace
 // does not exist: some servers make one on first use.
 func (s *source[T]) askKind(ctx context.Context) (kind, error) {
-	var described struct {
+	type description struct {
 		Kind   string          `json:"kind"`
 		Prefix string          `json:"prefix"`
 		Veil   json.RawMessage `json:"veil"`
 	}
+	var described description
 	err := s.servers.persist(ctx, question{
 		namespace: s.name,
 		failed:    s.failed,
@@ -216,6 +217,7 @@ func (s *source[T]) askKind(ctx context.Context) (kind, error) {
 			return s.servers.wire.exchange(ctx, one.address, exchange{
 				namespace: s.name, method: http.MethodGet, path: "/v1/namespaces/" + s.name, accept: "application/json", most: maxMessage,
 				read: func(body []byte) error {
+					described = description{} // of this answer alone: a server before it may have given half of one
 					if err := json.Unmarshal(body, &described); err != nil || described.Kind == "" {
 						return fmt.Errorf("%w: it does not give the kind of %q: %s", errAnswer, s.name, shown(string(body)))
 					}

@@ -43,16 +43,18 @@ import (
 // returns at once, and time has passed. So nothing waits, and each run is the same. Use it as the Time of
 // a firn.Config, also of a lease: that looks at its slot in the background, once for each Pass that is as
 // long as a look, and renews it. A lease in use also ends its ids while a look is overdue; with a Clock, which moves
-// faster than looks can begin, it does not. Its methods may be called concurrently.
+// faster than looks can begin, it does not. Buffers of packages prefetch and client sleep in the background after a
+// failure, and so move it. Its methods may be called concurrently.
 type Clock struct {
 	manual // a lease treats such clocks in its own way
 
 	mu    sync.Mutex
 	mono  time.Duration
-	wall  time.Time
+	wall  time.Time     // what the wall clock showed
+	at    time.Duration // at this monotonic reading: it goes on from there at the rate
 	rate  float64
 	slept time.Duration
-	later []timer
+	later []*timer
 }
 
 type manual = turns.Manual
@@ -70,7 +72,16 @@ func NewClock(at time.Time) *Clock { return &Clock{wall: at, rate: 1} }
 func (c *Clock) Wall() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.wall
+	return c.now()
+}
+
+// now is Wall. It counts from where the rate began: to round each step would lose time.
+func (c *Clock) now() time.Time {
+	passed := c.mono - c.at
+	if c.rate != 1 { // which is exact, however long
+		passed = time.Duration(c.rate * float64(passed))
+	}
+	return c.wall.Add(passed)
 }
 
 // Monotonic returns the monotonic reading, which began at 0 and never goes back.
@@ -88,9 +99,8 @@ func (c *Clock) Pass(d time.Duration) {
 	}
 	c.mu.Lock()
 	c.mono += d
-	c.wall = c.wall.Add(c.shown(d))
 	var due []func()
-	c.later = slices.DeleteFunc(c.later, func(t timer) bool {
+	c.later = slices.DeleteFunc(c.later, func(t *timer) bool {
 		if t.at <= c.mono {
 			due = append(due, t.do)
 		}
@@ -100,14 +110,6 @@ func (c *Clock) Pass(d time.Duration) {
 	for _, do := range due {
 		do()
 	}
-}
-
-// shown returns how far the wall clock moves while d passes.
-func (c *Clock) shown(d time.Duration) time.Duration {
-	if c.rate == 1 { // exact, however long
-		return d
-	}
-	return time.Duration(c.rate * float64(d))
 }
 
 // Step moves only the wall clock, forward or back.
@@ -121,7 +123,7 @@ func (c *Clock) Step(d time.Duration) {
 func (c *Clock) Set(wall time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wall = wall
+	c.wall, c.at = wall, c.mono
 }
 
 // Rate makes the wall clock run at a rate from now on: 1 is right, 1.0005 drifts ahead, and at 0 it stands
@@ -129,7 +131,7 @@ func (c *Clock) Set(wall time.Time) {
 func (c *Clock) Rate(rate float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rate = rate
+	c.wall, c.at, c.rate = c.now(), c.mono, rate
 }
 
 // Sleep lets d pass at once, unless ctx has ended.
@@ -155,7 +157,7 @@ func (c *Clock) Slept() time.Duration {
 func (c *Clock) AfterFunc(d time.Duration, do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.later = append(c.later, timer{c.mono + d, do})
+	c.later = append(c.later, &timer{c.mono + d, do})
 }
 
 // Timers returns how many calls of AfterFunc are pending.
@@ -169,11 +171,17 @@ func (c *Clock) Timers() int {
 // lease between two looks at its slot, for which no caller waits.
 func (c *Clock) Idle(ctx context.Context, d time.Duration) error {
 	done := make(chan struct{})
-	c.AfterFunc(d, func() { close(done) })
+	c.mu.Lock()
+	own := &timer{c.mono + d, func() { close(done) }}
+	c.later = append(c.later, own)
+	c.mu.Unlock()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.later = slices.DeleteFunc(c.later, func(t *timer) bool { return t == own })
 		return context.Cause(ctx)
 	}
 }

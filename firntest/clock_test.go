@@ -150,3 +150,26 @@ func TestManyMayUseOneClock(t *testing.T) {
 		t.Errorf("%v have passed, the wall clock shows %v, %d timers are left", c.Monotonic(), c.Wall(), c.Timers())
 	}
 }
+
+// Whatever the steps in which time passes, nothing of the rate is rounded away: waits of a nanosecond would never end.
+func TestARateIsNotLostInSmallSteps(t *testing.T) {
+	for _, rate := range []float64{0.5, 0.9995, 1.0005} {
+		clock := firntest.NewClock(time.Unix(0, 0))
+		clock.Rate(rate)
+		for range 1_000_000 {
+			clock.Pass(time.Nanosecond)
+		}
+		if got, want := clock.Wall().Sub(time.Unix(0, 0)), time.Duration(rate*float64(time.Millisecond)); (got - want).Abs() > 1 {
+			t.Errorf("at rate %v a millisecond shows %v, want %v", rate, got, want)
+		}
+	}
+}
+
+func TestIdleLeavesNoTimer(t *testing.T) {
+	clock := firntest.NewClock(time.Unix(0, 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := clock.Idle(ctx, time.Second); !errors.Is(err, context.Canceled) || clock.Timers() != 0 {
+		t.Errorf("%v, %d timers", err, clock.Timers())
+	}
+}

@@ -164,15 +164,22 @@ func (l *Lease) unused(ctx context.Context, grant firn.Grant) error {
 
 // switchWorker is [firn.Config.Switch].
 func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, error) {
+	caller := ctx
 	// Next has no context, and the store may not answer.
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.searchLimit())
 	defer cancel()
+	l.mu.Lock()
+	l.switching = cancel // one call at a time switches
+	l.mu.Unlock()
 	grant, err := l.other(ctx, l.newAsk(from))
-	if err != nil {
+	switch {
+	case err != nil && caller.Err() != nil: // that says nothing of the store
+		return firn.Grant{}, err
+	case err != nil:
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err
 	}
-	l.note(func(s *State) { s.Switches++ })
+	l.note(func(s *State) { s.Switches, s.Err = s.Switches+1, nil })
 	l.cfg.Log.Warn("the clock went back, switching worker", "worker", grant.Worker, "fence", l.fenceTime(grant))
 	return l.allowed(grant, l.window), nil
 }

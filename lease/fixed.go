@@ -69,13 +69,20 @@ type use struct {
 }
 
 // Traits implements [Source].
-func (f *fixed) Traits() Traits { return Traits{Fit: f.fit} }
+func (f *fixed) Traits() Traits { return Traits{Fit: f.fit, Ended: f.ended} }
 
 // fit returns an error if these numbers cannot keep a lease.
 func (f *fixed) fit(cfg Config) error {
 	f.mu.Lock()
-	f.layout = cfg.Generator.Layout
+	before := f.layout
+	if !f.begun {
+		f.layout = cfg.Generator.Layout
+	}
+	begun := f.begun
 	f.mu.Unlock()
+	if begun && before != cfg.Generator.Layout { // the ticks of two layouts must not be compared
+		return config.In("Generator.Layout", firn.NewSyntaxError("layout", cfg.Generator.Layout.String(), "the source was kept with layout "+before.String()+": give each layout a source of its own"))
+	}
 	if f.next == nil {
 		return &firn.SyntaxError{Reason: "lease: FixedFunc has no function: give it one that returns a number"}
 	}

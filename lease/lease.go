@@ -115,20 +115,21 @@ type Lease struct {
 	window  firn.Tick
 	overdue time.Duration // how long the generator may go without a look; 0: up to the fence
 
-	mu      sync.Mutex       // guards all below; never held while waiting
-	grant   firn.Grant       // of the worker in use
-	left    []pendingRelease // workers left that are not released yet
-	state   State
-	lost    bool                 // State.Losses counts the loss that the last turn found
-	overlap firn.Grant           // the last that State.Overlaps counts
-	spare   map[int64]firn.Grant // granted for a switch that is not installed yet
-	closing bool
-	counted int                // how many looks have counted
-	looked  chan struct{}      // closed when callers that wait for a look should see whether they may go on
-	waiting bool               // calls wait for a look that begins later
-	hurry   func()             // ends the pause before the next look
-	hurries bool               // the latest look counted: calls that wait may hurry the next
-	settled context.CancelFunc // ends calls that keep the worker, or search for another, once there is another
+	mu        sync.Mutex       // guards all below; never held while waiting
+	grant     firn.Grant       // of the worker in use
+	left      []pendingRelease // workers left that are not released yet
+	state     State
+	lost      bool                 // State.Losses counts the loss that the last turn found
+	overlap   firn.Grant           // the last that State.Overlaps counts
+	spare     map[int64]firn.Grant // granted for a switch that is not installed yet
+	closing   bool
+	counted   int                // how many looks have counted
+	looked    chan struct{}      // closed when callers that wait for a look should see whether they may go on
+	waiting   bool               // calls wait for a look that begins later
+	hurry     func()             // ends the pause before the next look
+	hurries   bool               // the latest look counted: calls that wait may hurry the next
+	switching context.CancelFunc // ends a call for an id that takes another worker
+	settled   context.CancelFunc // ends calls that keep the worker, or search for another, once there is another
 
 	// Used only by the background goroutine.
 	warnAt time.Duration // tellEnd logs when no more than this is left
@@ -204,7 +205,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
 		config.In("Look", config.Check("look", cfg.Look, minLook, maxWindow, "")))
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
-	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, hurries: true, done: make(chan struct{})}
+	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, switching: func() {}, hurries: true, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence
 	if source != nil { // only Check has none
@@ -318,6 +319,7 @@ func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Do(func() {
 		l.mu.Lock()
 		l.closing = true
+		l.switching()
 		l.mu.Unlock()
 		l.wake()
 		l.cancel()
@@ -347,8 +349,8 @@ func (l *Lease) leave(ctx context.Context) error {
 	for _, p := range due {
 		err = errors.Join(err, l.release(ctx, p))
 	}
-	if f, ok := l.source.(*fixed); ok {
-		err = errors.Join(err, f.ended(l.newAsk(0).From))
+	if l.traits.Ended != nil {
+		err = errors.Join(err, l.traits.Ended(l.newAsk(0).From))
 	}
 	return err
 }

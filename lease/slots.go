@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,6 +89,10 @@ func configure(cfg Config) (*poolSource, error) {
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)
 	cfg.PID = cmp.Or(cfg.PID, os.Getpid())
 	config.Fill(&cfg.Generator.Time, &cfg.Generator.Random, &cfg.Log)
+	if cfg.Pinned != nil { // the caller may change its own
+		worker := *cfg.Pinned
+		cfg.Pinned, cfg.Spares = &worker, slices.Clone(cfg.Spares)
+	}
 	if cfg.Host == "" {
 		cfg.Host, _ = os.Hostname() // for people only
 	}

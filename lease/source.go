@@ -45,6 +45,10 @@ type Traits struct {
 	Fences  bool               // grants begin after all ticks of earlier ones; otherwise a holder begins after all that its clock can have shown
 	Wait    time.Duration      // how long Acquire may wait, beside the calls of its store
 	Overdue time.Duration      // how long a holder may go on without a look that counts; 0: up to its fence
+
+	// Ended, if set, is called by Close once all workers are released: an error if a process that starts now, at a tick, could
+	// repeat their ids, which nothing else can tell it.
+	Ended func(from firn.Tick) error
 }
 
 // switches reports whether a chain takes another worker when the clock goes back.

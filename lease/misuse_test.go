@@ -1,0 +1,175 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/firntest"
+	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// A wrapper counts the workers that a source grants.
+type wrapper struct {
+	lease.Source
+	acquired int
+}
+
+func (w *wrapper) Acquire(ctx context.Context, a lease.Ask) (firn.Grant, error) {
+	w.acquired++
+	return w.Source.Acquire(ctx, a)
+}
+
+var noonUTC = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// Without an error of Close another process may start at once, and would repeat ids here.
+func TestCloseOfAWrappedFixedSourceSaysThatIDsAreAhead(t *testing.T) {
+	clock := firntest.NewClock(noonUTC)
+	l, err := lease.Keep(t.Context(), &wrapper{Source: lease.Fixed(7)}, lease.Config{Generator: firn.Config{Clock: firn.ClockWall, Time: clock}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.Pass(time.Second)
+	if _, err := l.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(-7 * time.Millisecond)
+	if err := l.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "worker 7 has ids up to") {
+		t.Errorf("closed with %v", err)
+	}
+}
+
+// Ticks of two layouts are not comparable: a spare that an earlier process had was granted below its ids.
+func TestAFixedSourceIsKeptInOneLayout(t *testing.T) {
+	source := lease.Fixed(7)
+	clock := firntest.NewClock(noonUTC)
+	keep := func(layout string) (*lease.Lease, error) {
+		l, err := firn.ParseLayout(layout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease.Keep(t.Context(), source, lease.Config{Generator: firn.Config{Layout: l, Time: clock}})
+	}
+	for range 2 {
+		l, err := keep("40/0/10/12,unit=10ms")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clock.Pass(time.Minute)
+	}
+	if _, err := keep("41/0/10/12"); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "a source of its own") {
+		t.Errorf("another layout: %v", err)
+	}
+}
+
+func TestALeaseKeepsItsFixedWorkerWhateverItsCallerDoesWithTheNumber(t *testing.T) {
+	worker, spares := int64(7), []int64{8}
+	cfg := lease.Config{
+		Store: memstore.New(nil), Pinned: &worker, Spares: spares,
+		Generator: firn.Config{Clock: firn.ClockWall, Rollback: firn.Rollback{firn.SwitchWorker()}, Time: firntest.NewClock(noonUTC)},
+	}
+	source, err := lease.NewSource(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, spares[0] = 20, 21
+	now, err := firn.DefaultLayout().Tick(noonUTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int64{7, 8} {
+		if grant, err := source.Acquire(t.Context(), lease.Ask{Now: now, From: now, Window: 1000}); err != nil || grant.Worker != want {
+			t.Errorf("granted %+v, %v, want worker %d", grant, err, want)
+		}
+	}
+}
+
+// The end of a caller's context says nothing of the store.
+func TestACallersEndIsNoErrorOfTheLease(t *testing.T) {
+	clock := firntest.NewClock(noonUTC)
+	l, err := lease.Open(t.Context(), lease.Config{Store: memstore.New(nil), Generator: firn.Config{
+		Clock: firn.ClockWall, Time: clock, Rollback: firn.Rollback{firn.SwitchWorker()},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	clock.Pass(time.Second)
+	if _, err := l.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(-time.Minute)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Next(gone); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if s := l.State(); s.Err != nil || s.Errors != 0 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := l.Next(t.Context()); err != nil || l.State().Switches != 1 {
+		t.Errorf("%+v, %v", l.State(), err)
+	}
+}
+
+// A hanging is a store that answers nothing once it hangs, until a call's context ends.
+type hanging struct {
+	store.Store
+	hangs bool
+}
+
+func (h *hanging) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	if h.hangs {
+		<-ctx.Done()
+		return nil, store.ContextError(ctx)
+	}
+	return h.Store.List(ctx, prefix)
+}
+
+func TestCloseEndsACallThatTakesAnotherWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := firntest.NewClock(noonUTC)
+		s := &hanging{Store: memstore.New(nil)}
+		l, err := lease.Open(t.Context(), lease.Config{Store: s, Generator: firn.Config{
+			Clock: firn.ClockWall, Time: clock, Rollback: firn.Rollback{firn.SwitchWorker()},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.Pass(time.Second)
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.hangs = true
+		clock.Step(-time.Minute)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := l.Next(context.Background())
+			ended <- err
+		}()
+		synctest.Wait()
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if len(ended) != 1 {
+			t.Fatal("the call goes on after Close")
+		}
+		if err := <-ended; !errors.Is(err, firn.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
