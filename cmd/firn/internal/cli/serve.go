@@ -77,7 +77,7 @@ use and share one generator, which the flags configure.`,
 			hangup := make(chan os.Signal, 1)
 			if configFile != "" {
 				// From here until the process ends, SIGHUP must not end it, not even while the file is read for the first time, pools are
-				// joined or workers are released. The file is followed once all pools are joined; a signal before that has its effect
+				// joined or workers are released. The file is followed once clients are served; a signal before that has its effect
 				// then. Without a configuration, SIGHUP ends the process, as usual.
 				signal.Notify(hangup, syscall.SIGHUP)
 				defer signal.Stop(hangup)
@@ -131,6 +131,9 @@ use and share one generator, which the flags configure.`,
 			defer stopTraces(ctx, traces, log)
 			err = server.Start(ctx, server.Config{
 				Settings: cfg, Base: base, Store: s, Log: log, LogLost: lines.Lost, Traces: traces, Version: currentVersion().Version, Linger: linger,
+				Follow: func(srv *server.Server) func() {
+					return follow(ctx, srv, server.Watch{Config: configFile, Hangup: hangup}, log)
+				},
 			}, listeners, func(srv *server.Server) func() {
 				warn(ctx, s, cfg, log)
 				attrs := []any{"http", srv.Scheme("http") + "://" + listeners.HTTP.Addr().String()}
@@ -144,7 +147,7 @@ use and share one generator, which the flags configure.`,
 				if configFile == "" && logFormat == "text" && talks {
 					suggest(cmd.ErrOrStderr(), listeners)
 				}
-				return follow(ctx, srv, server.Watch{Config: configFile, Hangup: hangup}, log)
+				return func() {}
 			})
 			return errors.Join(misuse(hint(err)), s.Close())
 		},

@@ -130,15 +130,19 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 
 // Apply puts cfg in force without interrupting service: the old or the new settings answer
 // requests in flight. Unchanged parts keep running. It refuses changes that are unsafe
-// while serving. After an error the old settings stay in force. The context bounds how long
-// it waits for workers.
+// while serving. After an error the old settings stay in force; but if Apply has to wait for workers for long, it first
+// changes who may do what: a token that was removed must not go on meanwhile. The context bounds that wait.
 func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 	return s.apply(ctx, cfg, (*snapshot).joined)
 }
 
 // Joined waits until all pools are joined. An error means that one of them could not be.
 func (s *Service) Joined(ctx context.Context) error {
-	err := s.now.Load().joined(ctx)
+	var err error
+	for joining := (*snapshot)(nil); joining != s.now.Load(); { // pools may have been removed meanwhile, and others be new
+		joining = s.now.Load()
+		err = joining.joined(ctx)
+	}
 	s.judging.Lock()
 	defer s.judging.Unlock()
 	s.judged = nil // that of before
@@ -169,7 +173,7 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 	}
 	err = b.build(ctx, cfg)
 	if err == nil {
-		err = ready(b.made, ctx)
+		err = s.await(ctx, b.made, ready)
 	}
 	if err != nil {
 		return errors.Join(err, s.release(b.made, old))
@@ -178,6 +182,42 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 		s.log.Warn("the configuration is in force; what it no longer needs was not given back", "error", err)
 	}
 	return nil
+}
+
+// admitAfter is how long a wait for workers is long.
+const admitAfter = time.Second
+
+// await waits for a snapshot with ready.
+func (s *Service) await(ctx context.Context, made *snapshot, ready func(*snapshot, context.Context) error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- ready(made, ctx) }()
+	long := time.NewTimer(admitAfter)
+	defer long.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-long.C:
+	}
+	admitted := s.admit(made)
+	err := <-ended
+	if err != nil && admitted {
+		err = fmt.Errorf("%w (tokens and anonymous of the new configuration are in force)", err)
+	}
+	return err
+}
+
+// admit puts in force who may do what in a snapshot that is not in force yet.
+func (s *Service) admit(made *snapshot) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := *s.now.Load()
+	if now.access == nil || now.access == made.access {
+		return false
+	}
+	now.access, now.generation = made.access, made.generation
+	made.generation++
+	s.now.Store(&now)
+	return true
 }
 
 // install puts the built snapshot in force and returns the old one.

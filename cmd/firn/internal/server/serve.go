@@ -60,15 +60,15 @@ type front struct {
 }
 
 // Start serves at once: until one namespace can be served it answers that it is starting, and until
-// all pools are joined, their namespaces answer that. Then it calls opened. It calls the function that opened
-// returned after the last request and before it gives the workers back. Start returns as
+// all pools are joined, their namespaces answer that. Then it calls opened. [Config.Follow] it calls before that wait. It calls
+// the functions that both returned after the last request and before it gives the workers back. Start returns as
 // [Server.Serve] does, with the server and the listeners closed.
 func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (ending func())) error {
 	s, err := prepare(c)
 	if err != nil {
 		return errors.Join(err, on.Close())
 	}
-	ending := func() {}
+	ending, followed := func() {}, func() {}
 	err = s.serve(ctx, on, func(opening context.Context) error {
 		err := s.open(opening, c)
 		if err != nil && ctx.Err() != nil {
@@ -76,7 +76,12 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 			return nil
 		}
 		return err
+	}, func() {
+		if c.Follow != nil {
+			followed = c.Follow(s)
+		}
 	}, func() { ending = opened(s) })
+	followed()
 	ending()
 	return errors.Join(err, s.Close())
 }
@@ -87,12 +92,12 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 // returns. Only Close, after that, gives the workers back: in the other order the next
 // holder of a worker could issue at the same time as the last requests.
 func (s *Server) Serve(ctx context.Context, on Listeners) error {
-	return s.serve(ctx, on, nil, func() {})
+	return s.serve(ctx, on, nil, func() {}, func() {})
 }
 
 // serve is Serve for a server that open opens meanwhile; with a nil open it is open
-// already. Once clients no longer get the answer that it is starting, serve calls opened.
-func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Context) error, opened func()) error {
+// already. Once clients no longer get the answer that it is starting, serve calls follow, and once all pools are joined, opened.
+func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Context) error, follow, opened func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -166,6 +171,7 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	if on.RESP != nil {
 		begin(front{"resp", bounded, s.resp})
 	}
+	follow()
 	joined := s.service.Joined(ctx)
 	switch {
 	case ctx.Err() != nil:

@@ -92,6 +92,8 @@ type Config struct {
 	// Linger is how long the server still answers after shutdown was requested. It is no
 	// longer ready, so that balancers and clients turn to other servers meanwhile.
 	Linger time.Duration
+	// Follow, if set, is called by Start once clients are served, also while pools are still being joined.
+	Follow func(*Server) (ending func())
 }
 
 // New takes a worker for every pool that the settings name. Close gives them back.
