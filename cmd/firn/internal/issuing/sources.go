@@ -2,6 +2,7 @@ package issuing
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -75,8 +76,8 @@ func (v veiled) fill(ctx context.Context, ids []firn.ID) error {
 	}
 	for i, id := range ids {
 		var err error
-		if ids[i], err = v.cipher.Veil(id); err != nil {
-			return err
+		if ids[i], err = v.cipher.Veil(id); err != nil { // of a layout: counters end where the veil does
+			return fmt.Errorf("%w: %w", firn.ErrTimeExhausted, err)
 		}
 	}
 	return nil

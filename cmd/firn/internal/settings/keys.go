@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/veil"
 )
 
@@ -14,13 +15,25 @@ import (
 type Veil struct {
 	KeyFile     string `yaml:"key_file" help:"file with the keys, each a line VERSION:KEY"`
 	KeyEnv      string `yaml:"key_env" help:"environment variable with the keys, instead of a file"`
-	Bits        int    `yaml:"bits" default:"63" allowed:"20 to 63" help:"how many bits ids have; JavaScript holds 53 exactly"`
+	Bits        int    `yaml:"bits" default:"63" allowed:"20 to 63" help:"how many bits ids have: those of a counter, or of a layout with no more. JavaScript holds 53 exactly (layout js53)"`
 	VersionBits int    `yaml:"version_bits" default:"0" help:"bits that say which of several keys made an id, for rotation"`
 }
 
 // String describes the mapping. If it changes, or the veil is removed, a later id may equal an earlier one.
 func (v Veil) String() string {
 	return fmt.Sprintf("bits %d with version_bits %d", cmp.Or(v.Bits, veil.DefaultBits), v.VersionBits)
+}
+
+// most returns the greatest id that a veil has room for; 0 without a veil, or if its widths are wrong.
+func (v *Veil) most() firn.ID {
+	if v == nil {
+		return 0
+	}
+	room := cmp.Or(v.Bits, veil.DefaultBits) - v.VersionBits
+	if v.VersionBits < 0 || room < 1 || room > veil.DefaultBits {
+		return 0
+	}
+	return 1<<room - 1
 }
 
 // Cipher reads the keys and returns the permutation of a namespace.

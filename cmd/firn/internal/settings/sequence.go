@@ -17,4 +17,6 @@ var sequences = &Kind{
 }
 
 // SequenceConfig returns the configuration of a sequence without its store.
-func (n Namespace) SequenceConfig() sequence.Config { return sequence.Config{Start: n.filled().From} }
+func (n Namespace) SequenceConfig() sequence.Config {
+	return sequence.Config{Start: n.filled().From, Max: n.Veil.most()}
+}

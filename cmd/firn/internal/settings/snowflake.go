@@ -2,6 +2,8 @@ package settings
 
 import (
 	"errors"
+	"fmt"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -132,4 +134,20 @@ func (n Namespace) checkLease(found Mistakes) {
 		cfg.Generator.Clock, cfg.Generator.Rollback = firn.ClockSteady, nil
 	}
 	found.place(n.Of(), cfg.Check())
+	if most := n.Veil.most(); most > 0 && found["veil"] == nil && found["layout"] == nil && found["unit"] == nil && found["epoch"] == nil {
+		found["veil"] = narrow(cfg.Generator.Layout, most, time.Now())
+	}
+}
+
+// narrow returns an error if ids of a time are greater than a veil has room for.
+func narrow(l firn.Layout, most firn.ID, now time.Time) error {
+	tick, err := l.Tick(now)
+	if err != nil {
+		return nil // the layout begins later, or has ended: other checks say so
+	}
+	id, err := l.Compose(firn.Parts{Tick: tick})
+	if err != nil || id <= most {
+		return err
+	}
+	return fmt.Errorf("ids of layout %s have %d bits now, and the veil has room for %d: give it more bits, or choose a layout with fewer, such as js53", l.Bits(), bits.Len64(uint64(id)), bits.Len64(uint64(most)))
 }
