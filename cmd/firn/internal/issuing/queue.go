@@ -3,6 +3,7 @@ package issuing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -60,8 +61,14 @@ func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, 
 	return nil
 }
 
-// turn waits for a request's turn and takes a slice.
+// errSlow ends a wait: of a layout whose ticks are long, or of a virtual clock that begins later, ids may come in hours.
+var errSlow = fmt.Errorf("the pool made no id within %v: %w", longest, context.DeadlineExceeded)
+
+// turn waits for a request's turn and takes a slice. It ends after longest, since nothing else would tell a client that is
+// gone from one that waits, and others wait for the turn.
 func (q *queue) turn(ctx context.Context, client *share.Client, n int, take func(ctx context.Context, n int) (int, error)) (int, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, errSlow)
+	defer cancel()
 	if came := q.enter(client); came != nil {
 		select {
 		case <-came:

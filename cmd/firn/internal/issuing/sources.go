@@ -32,8 +32,7 @@ type texts interface {
 	take(ctx context.Context, n int) ([]string, error)
 }
 
-// longest bounds how long a request waits while a store is away. A generator needs no such
-// bound: it fails at its fence.
+// longest bounds how long a request waits while a store is away, or for the next ids of a generator.
 const longest = 10 * time.Second
 
 // ended is a canceled context: calls with it take only ids that are in memory.
