@@ -122,7 +122,7 @@ func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
 	}
 	if query.Has("count") {
 		text := query.Get("count")
-		if ask.Count, err = strconv.Atoi(text); err != nil {
+		if ask.Count, err = strconv.Atoi(text); err != nil || text != strconv.Itoa(ask.Count) { // nor +3 or 03
 			return ask, f, failure.BadRequest("bad_count", "count %q is not a whole number from 1 to %d", text, a.front.Limits().MaxBatch())
 		}
 	}
