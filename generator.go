@@ -551,13 +551,16 @@ func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 
 // switched applies the result of a switch.
 func (g *Generator) switched(grant Grant, err error, a *attempt) {
+	if err == nil && !g.closed {
+		g.revoke() // what is issued is certain then
+	}
 	switch {
 	case err != nil:
 		a.refusal = err
 	case g.closed:
 		// The grant stays unused. The caller that stopped the generator gives it back.
-	case grant.Worker == g.core.worker && grant.After < g.last():
-		a.refusal = fmt.Errorf("%w: Config.Switch returned worker %d, which is in use, from tick %d on, and its ids go up to %d", ErrRange, grant.Worker, grant.After+1, g.last())
+	case grant.Worker == g.core.worker && grant.After < g.core.last():
+		a.refusal = fmt.Errorf("%w: Config.Switch returned worker %d, which is in use, from tick %d on, and its ids go up to %d", ErrRange, grant.Worker, grant.After+1, g.core.last())
 	default:
 		g.replace(grant, false)
 	}
@@ -652,15 +655,11 @@ type State struct {
 func (g *Generator) State() State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return State{Worker: g.core.worker, Last: g.last(), Fence: g.core.tickOf(g.core.ceiling) - 1}
-}
-
-// last returns the last tick that ids issued so far may carry.
-func (g *Generator) last() Tick {
+	s := State{Worker: g.core.worker, Last: g.core.last(), Fence: g.core.tickOf(g.core.ceiling) - 1}
 	if next, open := g.cell.Load().next(); open {
-		return g.core.tickOf(next - 1)
+		s.Last = g.core.tickOf(next - 1)
 	}
-	return g.core.last()
+	return s
 }
 
 // Check returns the error with which [Generator.Next] would fail now, or nil if it would return an

@@ -109,7 +109,7 @@ func (n *Namespace[T]) Fetch(ctx context.Context, count int) ([]T, error) {
 		failed:    func(err error) { last = err },
 		ask:       func(ctx context.Context, one *server) error { return n.source.request(ctx, one, ids) },
 	}, n.cfg.Time.Monotonic()+n.cfg.Wait); err != nil {
-		return nil, n.explain(calling, err, last)
+		return nil, n.explain(ctx, err, last)
 	}
 	return ids, nil
 }

@@ -169,11 +169,18 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	ctx, cancel := turns.WithTimeout(ctx, l.cfg.Generator.Time, l.searchLimit())
 	defer cancel()
 	l.mu.Lock()
+	closing := l.closing
 	l.switching = cancel // one call at a time switches
 	l.mu.Unlock()
+	if closing {
+		return firn.Grant{}, firn.ErrClosed
+	}
 	grant, err := l.other(ctx, l.newAsk(from))
+	l.mu.Lock()
+	closing = l.closing
+	l.mu.Unlock()
 	switch {
-	case err != nil && caller.Err() != nil: // that says nothing of the store
+	case err != nil && (closing || errors.Is(caller.Err(), context.Canceled)): // that says nothing of the store
 		return firn.Grant{}, err
 	case err != nil:
 		l.failed("switch worker", l.gen.State().Worker, err)

@@ -98,6 +98,8 @@ func TestAnAskIsMovedToThePresent(t *testing.T) {
 		{0, Ask{Now: now + 2000, From: now + 2005}, Ask{Now: now + 1000, From: now + 2005}}, // the clock was ahead
 		{0, Ask{Now: now - 2000, From: now + 1005}, Ask{Now: now + 1000, From: now + 1005}}, // it was behind
 		{0, Ask{Now: now + 1000, From: end - 1}, Ask{Now: now + 1000, From: end - 1}},
+		{2 * time.Second, Ask{Now: now + 1000, From: now + 1500}, Ask{Now: now + 3000, From: now + 3005}},
+		{0, Ask{Now: now + 3000, From: now + 9000}, Ask{Now: now + 3000, From: now + 9000}}, // its last id
 	} {
 		w.time.Pass(c.passes)
 		present, err := s.present(c.ask, checked)

@@ -73,21 +73,11 @@ func (f *fixed) Traits() Traits { return Traits{Fit: f.fit, Ended: f.ended} }
 
 // fit returns an error if these numbers cannot keep a lease.
 func (f *fixed) fit(cfg Config) error {
-	f.mu.Lock()
-	before := f.layout
-	if !f.begun {
-		f.layout = cfg.Generator.Layout
-	}
-	begun := f.begun
-	f.mu.Unlock()
-	if begun && before != cfg.Generator.Layout { // the ticks of two layouts must not be compared
-		return config.In("Generator.Layout", firn.NewSyntaxError("layout", cfg.Generator.Layout.String(), "the source was kept with layout "+before.String()+": give each layout a source of its own"))
-	}
 	if f.next == nil {
 		return &firn.SyntaxError{Reason: "lease: FixedFunc has no function: give it one that returns a number"}
 	}
 	if f.numbers == nil {
-		return nil
+		return f.settle(cfg.Generator.Layout)
 	}
 	if err := checkNumbers(f.numbers, cfg.Generator.Layout); err != nil {
 		return fmt.Errorf("lease: Fixed: %w", config.In("", err)) // they are no fields of the Config
@@ -97,6 +87,19 @@ func (f *fixed) fit(cfg Config) error {
 		return errNoOther
 	case other && !switches(cfg.Generator.Rollback):
 		return config.In("Rollback", firn.NewSyntaxError("rollback", cfg.Generator.Rollback.String(), "only the policy switch uses spares: add switch, or leave out the spares"))
+	}
+	return f.settle(cfg.Generator.Layout)
+}
+
+// settle returns an error for a second layout: ticks of two must not be compared.
+func (f *fixed) settle(l firn.Layout) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.layout == (firn.Layout{}) {
+		f.layout = l
+	}
+	if f.layout != l {
+		return config.In("Layout", firn.NewSyntaxError("layout", l.String(), "the source was kept with layout "+f.layout.String()+": give each layout a source of its own"))
 	}
 	return nil
 }

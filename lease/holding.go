@@ -124,7 +124,7 @@ func (s *poolSource) move(ctx context.Context, reg *register.Register, decide fu
 		if err == nil && m.forgot {
 			if !warned {
 				why := "the store has less than it had confirmed"
-				if found != nil && found.Gone {
+				if found != nil && found.Gone && found.revision != m.over {
 					why = "an operator took back a worker whose holder was not gone"
 				}
 				s.cfg.Log.Warn(why+": newcomers are made to wait", "pool", s.cfg.Pool, "worker", m.worker)

@@ -319,7 +319,10 @@ func TestUnusedGrantsAreReleased(t *testing.T) {
 		t.Errorf("given back are %v", source.released)
 	}
 	source.released = nil
-	if _, err := l.switchWorker(context.Background(), 0); !errors.Is(err, firn.ErrClosed) || !slices.Equal(source.released, []int64{4}) || l.spare[4] != (firn.Grant{}) {
+	if _, err := l.switchWorker(context.Background(), 0); !errors.Is(err, firn.ErrClosed) || len(source.give) != 1 {
+		t.Errorf("a switch after the end: %v; still to give is %v", err, source.give)
+	}
+	if _, err := l.other(context.Background(), ask()); !errors.Is(err, firn.ErrClosed) || !slices.Equal(source.released, []int64{4}) || l.spare[4] != (firn.Grant{}) {
 		t.Errorf("what comes after the end: %v; given back are %v", err, source.released)
 	}
 }

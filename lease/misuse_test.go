@@ -173,3 +173,26 @@ func TestCloseEndsACallThatTakesAnotherWorker(t *testing.T) {
 		}
 	})
 }
+
+// A source expects its holders to run ahead by what it was made for: newcomers begin that far above a forgotten one.
+func TestASourceRefusesALongerLeadThanItsOwn(t *testing.T) {
+	clock := firntest.NewClock(noonUTC)
+	s := memstore.New(nil)
+	source, err := lease.NewSource(lease.Config{Store: s, Generator: firn.Config{Time: clock}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(ahead time.Duration) error {
+		l, err := lease.Keep(t.Context(), source, lease.Config{Generator: firn.Config{Time: clock, Ahead: ahead}})
+		if err != nil {
+			return err
+		}
+		return l.Close(t.Context())
+	}
+	if err := keep(0); err != nil {
+		t.Error(err)
+	}
+	if err := keep(5 * time.Second); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "ahead of the clock by") {
+		t.Errorf("a longer lead: %v", err)
+	}
+}

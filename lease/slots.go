@@ -157,6 +157,8 @@ func (s *poolSource) fit(cfg Config) error {
 	switch {
 	case g.Layout != s.cfg.Generator.Layout:
 		return config.In("Layout", firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Generator.Layout.String()+": give both the same"))
+	case fencedLead(*g) > fencedLead(s.cfg.Generator): // Acquire would not expect it
+		return config.In("Ahead", firn.NewSyntaxError("lead", fencedLead(*g).String(), "the slots are for generators that run ahead of the clock by "+fencedLead(s.cfg.Generator).String()+" at most: give both the same Generator"))
 	case s.cfg.Pinned != nil && len(s.cfg.Spares) == 0 && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):

@@ -71,7 +71,7 @@ func init() {
 		d.finds("doubtful", "listen", "give one of them another port: gRPC is only served on the address of HTTP", with("listen: {http: '127.0.0.1:7072'}")...)
 		d.finds("doubtful", "connections", "raise ulimit -n", with("limits: {connections: 1000000}")...)
 		d.within = []string{"env", "FIRN_DATACENTER=1", os.Args[0]}
-		d.finds("bad", "environment", "with a configuration no server starts", with("namespaces: {}")...)
+		d.finds("bad", "environment", "is set here: with a configuration no server starts that has it too", with("namespaces: {}")...)
 		d.within = nil
 		d.refuses("a port is at most 65535", with("listen: {http: '127.0.0.1:99999'}")...)
 		itself := d.file("namespaces: {}")

@@ -12,6 +12,7 @@ import (
 	"crypto/subtle"
 	"crypto/x509"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -24,6 +25,41 @@ type Config struct {
 	Tokens      []Token
 	Anonymous   []string // patterns of namespaces that everyone may use, also without a token
 	OpenMetrics bool     // metrics are shown to anyone
+}
+
+// open reports whether callers on this machine may do anything, since no caller is configured.
+func (c Config) open() bool { return len(c.Tokens)+len(c.Anonymous) == 0 }
+
+// Both returns what c and another configuration both allow.
+func (c Config) Both(other Config) Config {
+	switch {
+	case c.open():
+		return other
+	case other.open():
+		return c
+	}
+	both := Config{Anonymous: common(c.Anonymous, other.Anonymous), OpenMetrics: c.OpenMetrics && other.OpenMetrics}
+	for _, t := range c.Tokens {
+		i := slices.IndexFunc(other.Tokens, func(o Token) bool {
+			return o.Name == t.Name && o.Certificate == t.Certificate && reflect.DeepEqual(o.SHA256, t.SHA256)
+		})
+		if i < 0 {
+			continue
+		}
+		o := other.Tokens[i]
+		t.Namespaces, t.Leases = common(t.Namespaces, o.Namespaces), common(t.Leases, o.Leases)
+		t.Admin, t.Unveil, t.MaxLeases = t.Admin && o.Admin, t.Unveil && o.Unveil, min(t.MaxLeases, o.MaxLeases)
+		both.Tokens = append(both.Tokens, t)
+	}
+	if both.open() {
+		both.Tokens = []Token{{Name: "none", SHA256: new([sha256.Size]byte)}} // of no secret that is known
+	}
+	return both
+}
+
+// common returns the patterns that are in both lists.
+func common(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(p string) bool { return !slices.Contains(b, p) })
 }
 
 // A Token is a caller, identified by its secret or by a certificate with its name.

@@ -161,7 +161,7 @@ func examineVariables() (found []store.Finding) {
 	for _, flag := range ofNamespaces() {
 		if name := variable(flag); os.Getenv(name) != "" {
 			found = append(found, store.Finding{
-				Subject: "environment", Verdict: store.Bad, Says: name + " is set: with a configuration no server starts",
+				Subject: "environment", Verdict: store.Bad, Says: name + " is set here: with a configuration no server starts that has it too",
 				Advice: "write the setting into the namespaces, and unset the variable",
 			})
 		}

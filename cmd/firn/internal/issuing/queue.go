@@ -17,9 +17,10 @@ import (
 // there are delays another address by a slice, however many requests it makes. While any request is in the queue, all go
 // through it. A request that finds its ids without it pays for one reading of a number that rarely changes.
 type queue struct {
-	slice  int          // ids of a turn
-	always bool         // whether all requests enter, see newQueue
-	inside atomic.Int64 // requests
+	slice    int          // ids of a turn
+	always   bool         // whether all requests enter, see newQueue
+	policies bool         // whether a clock that goes back makes requests wait
+	inside   atomic.Int64 // requests
 
 	mu    sync.Mutex // guards all below; not held while waiting
 	taken bool       // a request has the turn
@@ -37,7 +38,7 @@ type line struct {
 // workers: asked with a context that has ended, it would skip that policy for the next.
 func newQueue(l firn.Layout, policies firn.Rollback) *queue {
 	ids := float64(l.MaxSequence()+1) * 1e6 / float64(l.Unit())
-	return &queue{slice: int(min(max(ids, 1), maxRange)), always: slices.Contains(policies, firn.SwitchWorker()), lines: map[*share.Client]*line{}}
+	return &queue{slice: int(min(max(ids, 1), maxRange)), always: slices.Contains(policies, firn.SwitchWorker()), policies: len(policies) > 0, lines: map[*share.Client]*line{}}
 }
 
 // take calls take until it has taken n ids. An error of take comes with the number of ids that it has taken nevertheless.
@@ -61,14 +62,22 @@ func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, 
 	return nil
 }
 
-// errSlow ends a wait: of a layout whose ticks are long, or of a virtual clock that begins later, ids may come in hours.
-var errSlow = fmt.Errorf("the pool made no id within %v: %w", longest, context.DeadlineExceeded)
+// slowError ends a wait: of a layout whose ticks are long, or of a virtual clock that begins later, ids may come in hours.
+type slowError struct{}
+
+func (slowError) Error() string {
+	return fmt.Sprintf("the pool made no id for this request within %v", longest)
+}
+func (slowError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // turn waits for a request's turn and takes a slice. It ends after longest, since nothing else would tell a client that is
-// gone from one that waits, and others wait for the turn.
+// gone from one that waits, and others wait for the turn. Policies have their own limits, which may be longer.
 func (q *queue) turn(ctx context.Context, client *share.Client, n int, take func(ctx context.Context, n int) (int, error)) (int, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, longest, errSlow)
-	defer cancel()
+	if !q.policies {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, longest, slowError{})
+		defer cancel()
+	}
 	if came := q.enter(client); came != nil {
 		select {
 		case <-came:

@@ -131,7 +131,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 // Apply puts cfg in force without interrupting service: the old or the new settings answer
 // requests in flight. Unchanged parts keep running. It refuses changes that are unsafe
 // while serving. After an error the old settings stay in force; but if Apply has to wait for workers for long, it first
-// changes who may do what: a token that was removed must not go on meanwhile. The context bounds that wait.
+// withdraws the tokens and rights that cfg no longer has, and these stay withdrawn. The context bounds that wait.
 func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 	return s.apply(ctx, cfg, (*snapshot).joined)
 }
@@ -184,39 +184,45 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 	return nil
 }
 
-// admitAfter is how long a wait for workers is long.
-const admitAfter = time.Second
+// restrictAfter is from when on a wait for workers is long.
+const restrictAfter = time.Second
 
 // await waits for a snapshot with ready.
 func (s *Service) await(ctx context.Context, made *snapshot, ready func(*snapshot, context.Context) error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- ready(made, ctx) }()
-	long := time.NewTimer(admitAfter)
+	long := time.NewTimer(restrictAfter)
 	defer long.Stop()
 	select {
 	case err := <-ended:
 		return err
 	case <-long.C:
 	}
-	admitted := s.admit(made)
+	restricted := s.restrict(made)
 	err := <-ended
-	if err != nil && admitted {
-		err = fmt.Errorf("%w (tokens and anonymous of the new configuration are in force)", err)
+	if err != nil && restricted {
+		err = fmt.Errorf("%w (tokens and rights that the new configuration does not have stay withdrawn)", err)
 	}
 	return err
 }
 
-// admit puts in force who may do what in a snapshot that is not in force yet.
-func (s *Service) admit(made *snapshot) (changed bool) {
+// restrict takes away what a snapshot that is not in force yet does not allow.
+func (s *Service) restrict(made *snapshot) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := *s.now.Load()
 	if now.access == nil || now.access == made.access {
 		return false
 	}
-	now.access, now.generation = made.access, made.generation
-	made.generation++
+	before := now.access.Config()
+	both := before.Both(made.access.Config())
+	if reflect.DeepEqual(both, before) {
+		return false
+	}
+	now.access = access.NewBook(both, now.access, s.clock)
+	now.generation++
 	s.now.Store(&now)
+	s.log.Info("tokens and rights that the new configuration no longer has are withdrawn; the rest of it waits")
 	return true
 }
 
@@ -225,6 +231,7 @@ func (s *Service) install(b *builder) (old *snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old = s.now.Load()
+	b.made.generation = max(b.made.generation, old.generation+1)
 	if b.made.dynamic != nil {
 		for name := range old.namespaces { // those made while this was built, too
 			b.made.namespaces[name] = s.namespace(name, settings.Namespace{}, leased{b.made.dynamic}, b.made.limits)

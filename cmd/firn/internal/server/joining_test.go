@@ -59,6 +59,7 @@ func TestAConfigurationIsFollowedWhileAPoolIsJoined(t *testing.T) {
 			if status == want {
 				return
 			}
+			time.Sleep(10 * time.Millisecond) // between two requests, which others beside need not wait for
 			if time.Now().After(deadline) {
 				t.Fatalf("token %s: %d %s, want %d", token, status, body, want)
 			}

@@ -135,7 +135,11 @@ func (n Namespace) checkLease(found Mistakes) {
 	}
 	found.place(n.Of(), cfg.Check())
 	if most := n.Veil.most(); most > 0 && found["veil"] == nil && found["layout"] == nil && found["unit"] == nil && found["epoch"] == nil {
-		found["veil"] = narrow(cfg.Generator.Layout, most, time.Now())
+		now := time.Now()
+		if from := cfg.Generator.From; !from.IsZero() {
+			now = from
+		}
+		found["veil"] = narrow(cfg.Generator.Layout, most, now)
 	}
 }
 
