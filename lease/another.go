@@ -180,7 +180,9 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	closing = l.closing
 	l.mu.Unlock()
 	switch {
-	case err != nil && (closing || errors.Is(caller.Err(), context.Canceled)): // that says nothing of the store
+	case err != nil && closing:
+		return firn.Grant{}, fmt.Errorf("%w: %w", firn.ErrClosed, err)
+	case err != nil && errors.Is(caller.Err(), context.Canceled): // that says nothing of the store
 		return firn.Grant{}, err
 	case err != nil:
 		l.failed("switch worker", l.gen.State().Worker, err)
