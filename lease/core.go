@@ -71,7 +71,7 @@ func (r *rules) stand(h holding, found *Slot, now, wish firn.Tick, late bool) (m
 	case found.Owner == r.token && found.After > h.after:
 		// This process claimed it again, for a switch. That claim may not be in held yet.
 		return move{}, fmt.Errorf("%w from tick %d on", errClaimedAgain, found.After+1)
-	case m.forgot && found.Gone: // not unwritten
+	case m.forgot && found.Gone:
 		return move{}, overlap(fmt.Sprintf("an operator took it back at tick %d, as that of a holder that is gone, and it is held here up to tick %d", found.Fence, h.fence))
 	case m.forgot:
 		return move{}, overlap(fmt.Sprintf("it was claimed by %s from tick %d on, and is held here up to tick %d",

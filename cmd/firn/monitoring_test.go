@@ -111,7 +111,7 @@ func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 				TLS:        pemFiles(t, certified.TLS.Certificates[0]),
 			},
 			Store: s, Log: slog.New(slog.DiscardHandler), Version: "v9",
-		}, on, func(*server.Server) func() { close(opened); return func() {} })
+		}, on, func(*server.Server) { close(opened) })
 	}()
 	select {
 	case <-opened:

@@ -103,7 +103,7 @@ func TestTheServiceOfTheTutorialEndsInOrder(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("in flight")
-		time.Sleep(300 * time.Millisecond)
+		<-ctx.Done() // the signal comes while this request is in flight
 		id, err := ids.Next(r.Context())
 		fmt.Fprintln(w, err)
 		json.NewEncoder(w).Encode(Order{id, "tea"})

@@ -228,7 +228,7 @@ func serve(t testing.TB, st store.Store, addr, config string) (url string, stop 
 	opened, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- server.Start(ctx, server.Config{Settings: cfg, Base: lease.Config{}, Store: st, Log: slog.New(slog.DiscardHandler)}, server.Listeners{HTTP: listener},
-			func(*server.Server) func() { close(opened); return func() {} })
+			func(*server.Server) { close(opened) })
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()

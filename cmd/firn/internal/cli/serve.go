@@ -134,7 +134,7 @@ use and share one generator, which the flags configure.`,
 				Follow: func(srv *server.Server) func() {
 					return follow(ctx, srv, server.Watch{Config: configFile, Hangup: hangup}, log)
 				},
-			}, listeners, func(srv *server.Server) func() {
+			}, listeners, func(srv *server.Server) {
 				warn(ctx, s, cfg, log)
 				attrs := []any{"http", srv.Scheme("http") + "://" + listeners.HTTP.Addr().String()}
 				if listeners.RESP != nil {
@@ -147,7 +147,6 @@ use and share one generator, which the flags configure.`,
 				if configFile == "" && logFormat == "text" && talks {
 					suggest(cmd.ErrOrStderr(), listeners)
 				}
-				return func() {}
 			})
 			return errors.Join(misuse(hint(err)), s.Close())
 		},

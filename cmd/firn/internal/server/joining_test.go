@@ -6,15 +6,28 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store/memstore"
 )
+
+// A said closes a channel once a line of the log has words.
+type said struct {
+	words string
+	now   chan struct{}
+}
+
+func (s *said) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), s.words) {
+		close(s.now)
+	}
+	return len(line), nil
+}
 
 // A pool may be joined for as long as another server has its worker. A token that is removed must end meanwhile, and so may the
 // pool.
@@ -34,11 +47,13 @@ func TestAConfigurationIsFollowedWhileAPoolIsJoined(t *testing.T) {
 	on := server.Listeners{HTTP: listen(t)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	hangup, opened, ended := make(chan os.Signal), make(chan struct{}), make(chan error, 1)
+	hangup, ended := make(chan os.Signal), make(chan error, 1)
+	serving, withdrawn, opened := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		ended <- server.Start(ctx, server.Config{
-			Settings: cfg, Store: slow, Log: slog.New(slog.DiscardHandler),
+			Settings: cfg, Store: slow, Log: slog.New(slog.NewTextHandler(&said{"are withdrawn", withdrawn}, nil)),
 			Follow: func(s *server.Server) func() {
+				close(serving)
 				followed := make(chan struct{})
 				go func() {
 					defer close(followed)
@@ -46,30 +61,22 @@ func TestAConfigurationIsFollowedWhileAPoolIsJoined(t *testing.T) {
 				}()
 				return func() { <-followed }
 			},
-		}, on, func(*server.Server) func() {
-			close(opened)
-			return func() {}
-		})
+		}, on, func(*server.Server) { close(opened) })
 	}()
 	at := "http://" + on.HTTP.Addr().String() + "/v1/ids/items"
-	settlesTo := func(token string, want int) {
+	answers := func(token string, want int) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; {
-			status, body := get(t, fresh(t), at, token)
-			if status == want {
-				return
-			}
-			time.Sleep(10 * time.Millisecond) // between two requests, which others beside need not wait for
-			if time.Now().After(deadline) {
-				t.Fatalf("token %s: %d %s, want %d", token, status, body, want)
-			}
+		if status, body := get(t, fresh(t), at, token); status != want {
+			t.Errorf("token %s: %d %s, want %d", token, status, body, want)
 		}
 	}
-	settlesTo("leaked", 200)
+	<-serving
+	answers("leaked", 200)
 	write(t, path, items+orders+"tokens:\n"+token("good"))
 	hangup <- syscall.SIGHUP
-	settlesTo("leaked", 401)
-	settlesTo("good", 200)
+	<-withdrawn
+	answers("leaked", 401)
+	answers("good", 200)
 	select {
 	case <-opened:
 		t.Error("the pool was joined")
@@ -78,7 +85,7 @@ func TestAConfigurationIsFollowedWhileAPoolIsJoined(t *testing.T) {
 	write(t, path, items+"tokens:\n"+token("good")) // without the pool
 	hangup <- syscall.SIGHUP
 	<-opened
-	settlesTo("good", 200)
+	answers("good", 200)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

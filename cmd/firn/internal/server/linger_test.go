@@ -27,7 +27,7 @@ func TestAfterAShutdownRequestAServerStillServesButIsNotReady(t *testing.T) {
 	go func() {
 		ended <- server.Start(ctx, server.Config{
 			Store: memstore.New(nil), Log: slog.New(slog.NewTextHandler(log, nil)), Linger: time.Hour,
-		}, on, func(*server.Server) func() { close(opened); return func() {} })
+		}, on, func(*server.Server) { close(opened) })
 	}()
 	<-opened
 	url, client := "http://"+on.HTTP.Addr().String(), fresh(t)

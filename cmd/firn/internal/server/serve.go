@@ -60,15 +60,15 @@ type front struct {
 }
 
 // Start serves at once: until one namespace can be served it answers that it is starting, and until
-// all pools are joined, their namespaces answer that. Then it calls opened. [Config.Follow] it calls before that wait. It calls
-// the functions that both returned after the last request and before it gives the workers back. Start returns as
+// all pools are joined, their namespaces answer that. Then it calls opened. It calls [Config.Follow] before that wait, and the
+// function that Follow returned after the last request and before it gives the workers back. Start returns as
 // [Server.Serve] does, with the server and the listeners closed.
-func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (ending func())) error {
+func Start(ctx context.Context, c Config, on Listeners, opened func(*Server)) error {
 	s, err := prepare(c)
 	if err != nil {
 		return errors.Join(err, on.Close())
 	}
-	ending, followed := func() {}, func() {}
+	ending := func() {}
 	err = s.serve(ctx, on, func(opening context.Context) error {
 		err := s.open(opening, c)
 		if err != nil && ctx.Err() != nil {
@@ -78,10 +78,9 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server) (en
 		return err
 	}, func() {
 		if c.Follow != nil {
-			followed = c.Follow(s)
+			ending = c.Follow(s)
 		}
-	}, func() { ending = opened(s) })
-	followed()
+	}, func() { opened(s) })
 	ending()
 	return errors.Join(err, s.Close())
 }

@@ -67,10 +67,9 @@ func TestAStartingServerAnswersThatItIsStarting(t *testing.T) {
 	opened, ending := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		ended <- server.Start(ctx, server.Config{Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) func() {
-			close(opened)
-			return func() { close(ending) }
-		})
+		ended <- server.Start(ctx, server.Config{
+			Store: slow, Log: slog.New(slog.DiscardHandler), Follow: func(*server.Server) func() { return func() { close(ending) } },
+		}, on, func(*server.Server) { close(opened) })
 	}()
 	client := fresh(t)
 	ask := func(path string) (int, string, http.Header) {
@@ -145,10 +144,7 @@ func startMixed(t *testing.T, slow *slowStore) (on server.Listeners, opened chan
 	t.Cleanup(stop)
 	opened, ended = make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- server.Start(ctx, server.Config{Settings: cfg, Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) func() {
-			close(opened)
-			return func() {}
-		})
+		ended <- server.Start(ctx, server.Config{Settings: cfg, Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) { close(opened) })
 	}()
 	return on, opened, stop, ended
 }
@@ -254,10 +250,7 @@ func TestAServerThatCannotStartEnds(t *testing.T) {
 	slow := &slowStore{Store: memstore.New(nil), gate: make(chan struct{}), err: wrong}
 	close(slow.gate)
 	for name, on := range map[string]server.Listeners{"both": {HTTP: listen(t), RESP: listen(t)}, "http": {HTTP: listen(t)}} {
-		err := server.Start(t.Context(), server.Config{Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) func() {
-			t.Errorf("%s: opened", name)
-			return func() {}
-		})
+		err := server.Start(t.Context(), server.Config{Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) { t.Errorf("%s: opened", name) })
 		if !errors.Is(err, wrong) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -273,7 +266,7 @@ func TestAShutdownDuringStartupEndsTheServer(t *testing.T) {
 	ended := make(chan error, 1)
 	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
 	go func() {
-		ended <- server.Start(ctx, server.Config{Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) func() { return func() {} })
+		ended <- server.Start(ctx, server.Config{Store: slow, Log: slog.New(slog.DiscardHandler)}, on, func(*server.Server) {})
 	}()
 	if got := say(t, dial(t, on.RESP.Addr().String()), "PING"); !strings.HasPrefix(got, "-LOADING") {
 		t.Errorf("PING: %s", got)
