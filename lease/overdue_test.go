@@ -609,34 +609,130 @@ type idling struct{ genuine }
 
 func (idling) Idle(context.Context, time.Duration) error { return nil }
 
-// The clock was set back, and the ids are ahead of it by more than a look allows: no look is of use.
-func TestIDsAheadOfTheClockAreNotWaitedFor(t *testing.T) {
+// A look that began before the process was stopped allows ticks from then on: the call waits for the next one.
+func TestACallWaitsForALookThatBeganAfterTheStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		l := w.watched(w.shared, func(c *Config) {
-			c.Generator.Layout = layout("41/0/8/0,unit=10ms")
-			c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.RunAhead(500)}
-		})
-		w.mustTake(l, 10)
-		w.time.Step(-20 * time.Second)
-		var err error
-		for err == nil {
-			call := w.taking(l)
-			if err = call.err; call.over {
-				continue
-			}
-			for n := range 2 {
-				if call.over {
-					t.Errorf("after %d looks: %v", n, call.err)
-				}
-				l.turn(context.Background())
-				synctest.Wait()
-			}
-			if err = call.err; !call.over || !errors.Is(err, firn.ErrFence) {
-				t.Fatalf("after two looks: %+v", call)
-			}
+		holder := w.watched(w.shared)
+		var call *taking
+		w.time.Pass(5 * time.Second)
+		w.store.Script = func(storetest.Call) storetest.Outcome {
+			w.store.Script = nil
+			w.time.Pass(8 * time.Second)
+			call = w.taking(holder)
+			return storetest.Pass
+		}
+		holder.turn(context.Background())
+		if synctest.Wait(); call.over {
+			t.Fatalf("after the look that was stopped: %v", call.err)
+		}
+		holder.turn(context.Background())
+		if synctest.Wait(); !call.over || call.err != nil {
+			t.Errorf("after the next: %+v", call)
 		}
 	})
+}
+
+// A call waits behind the fence, all of whose ticks are used, and the clock is set back: no look is of use, and a third is not
+// asked for.
+func TestNoLookIsHurriedForAClockThatWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		holder := w.watched(w.shared, func(c *Config) {
+			c.Generator.Clock, c.Generator.Layout = firn.ClockWall, layout("41/0/8/0,unit=10ms")
+		})
+		l := holder.gen.Layout()
+		w.time.Pass(l.Time(holder.gen.State().Fence).Sub(w.time.Wall()))
+		w.mustTake(holder, 1) // in the last tick
+		w.time.Pass(l.Unit())
+		call := w.taking(holder)
+		w.time.Step(-20 * time.Second)
+		for n := range 2 {
+			if call.over {
+				t.Fatalf("after %d looks: %v", n, call.err)
+			}
+			holder.turn(context.Background())
+			synctest.Wait()
+		}
+		if !call.over || !errors.Is(call.err, firn.ErrFence) {
+			t.Errorf("after two looks: %+v", call)
+		}
+	})
+}
+
+// A starved clock takes its time for each reading once it is armed, as a goroutine waits where processors are busy.
+type starved struct {
+	genuine
+	armed *bool
+}
+
+func (b starved) Monotonic() time.Duration {
+	if *b.armed {
+		b.genuine.clock.(*machine).Pass(1100 * time.Millisecond)
+	}
+	return b.genuine.Monotonic()
+}
+
+// The store may have answered, and the answer waits to be read.
+func TestALookThatFailsBesideBusyProcessorsDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var armed bool
+		cfg := w.config(w.shared, func(c *Config) { c.Generator.Time = starved{genuine{w.time}, &armed} })
+		s := must(newPoolSource(cfg))
+		holder := must(start(context.Background(), s, cfg))
+		holder.cancel = func() {}
+		close(holder.done)
+		w.time.Pass(3 * time.Second)
+		w.store.Script = func(storetest.Call) storetest.Outcome { armed = true; return storetest.FailUnapplied }
+		allowed := false
+		ctx := context.WithValue(context.Background(), allowKey{}, func() { allowed = true })
+		if err := s.Look(ctx, holder.grant); err == nil {
+			t.Error("it succeeded")
+		}
+		if allowed {
+			t.Error("it counts")
+		}
+	})
+}
+
+// A look that found its slot as it should be leaves nothing behind when its write fails: the next failed one counts too.
+func TestAFailedWriteIsNotAForgottenSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		holder := w.watched(w.shared)
+		down := false
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if down || c.Op == storetest.OpCompareAndSwap {
+				return storetest.FailUnapplied
+			}
+			return storetest.Pass
+		}
+		for range 7 { // half the window is over
+			w.time.Pass(5 * time.Second)
+			holder.turn(context.Background())
+		}
+		if holder.State().Err == nil {
+			t.Fatal("no write was tried")
+		}
+		down = true
+		w.time.Pass(5 * time.Second)
+		holder.turn(context.Background())
+		w.time.Pass(5 * time.Second)
+		if call := w.taking(holder); !call.over || call.err != nil {
+			t.Errorf("%+v", call)
+		}
+	})
+}
+
+// A strict pool relies on no look: its fence is the end.
+func TestCheckFailsAtTheFence(t *testing.T) {
+	w := newWorld(t)
+	holder := w.watched(w.shared, func(c *Config) { c.Strict, c.Window = 10*time.Minute, 5*time.Minute })
+	w.time.Pass(6 * time.Minute)
+	if err := holder.Check(); !errors.Is(err, firn.ErrFence) {
+		t.Error(err)
+	}
 }
 
 // Past the fence itself a look may count, and not move it, as with a clock that is refused. Nor may it count.
