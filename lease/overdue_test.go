@@ -560,6 +560,12 @@ func TestHowFarTheGeneratorMayGo(t *testing.T) {
 			t.Errorf("%v: %d ticks, want %d", d, got, want)
 		}
 	}
+	// One tick may be longer than the time until a look is overdue.
+	long := newWorld(t)
+	one := long.watched(long.shared, func(c *Config) { c.Generator.Layout = layout("31/0/8/12,unit=10s") })
+	if got := one.until(firn.Grant{Through: 100}, 10); got != 11 {
+		t.Errorf("it may go on up to %d, want 11", got)
+	}
 	// A grant that is shorter than its window begins no earlier than it does.
 	if got := l.allowed(firn.Grant{After: 9000, Through: 9100}, 6000).Through; got != 9001+33 {
 		t.Errorf("it may go on up to %d, want %d", got, 9001+33)
