@@ -82,6 +82,10 @@ func (a *adder) try() bool {
 		}
 	}
 	defer a.ended()
+	a.refuseSetBack(ctx)
+	if len(a.batch) == 0 {
+		return true
+	}
 	last := a.counter.last
 	if a.open = a.open && a.record.Ours(); !a.open { // otherwise the shares are those of the record
 		last = a.counter.share(a.batch)
@@ -153,27 +157,26 @@ func (a *adder) look(ctx context.Context) error {
 	}
 	a.pace.see(now, by)
 	a.counter.learn(last, entry.Revision)
-	if a.counter.setBack() {
-		return a.setBack(known)
+	if a.counter.setBack() && !known {
+		a.count(func(state *State) { state.SetBacks++ })
+		if !a.all.cfg.Strict {
+			a.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
+				"sequence", a.of.name, "found", a.counter.last, "known", a.counter.high)
+		}
 	}
 	return nil
 }
 
-// setBack decides whether to raise a record that lies below what is known: not in strict
-// sequences, unless the batch has a Raise for that. Known says that an earlier read found it so.
-func (a *adder) setBack(known bool) error {
-	if !known {
-		a.count(func(state *State) { state.SetBacks++ })
+// refuseSetBack fails what a strict sequence does not serve while its record lies below what is known: all but raises above
+// that. So an addition to such a record carries raises alone, and no id comes from before them.
+func (a *adder) refuseSetBack(ctx context.Context) {
+	if !a.all.cfg.Strict || !a.counter.setBack() {
+		return
 	}
-	raises := func(r *request) bool { return r.n == 0 && r.least >= a.counter.high }
-	if a.all.cfg.Strict && !slices.ContainsFunc(a.batch, raises) {
-		return &SetBackError{Name: a.of.name, Found: firn.ID(a.counter.last), Known: firn.ID(a.counter.high)}
+	refused := func(r *request) bool { return r.n > 0 || r.least < a.counter.high }
+	if slices.ContainsFunc(a.batch, refused) {
+		a.failThose(refused, a.explain(ctx, "read", &SetBackError{Name: a.of.name, Found: firn.ID(a.counter.last), Known: firn.ID(a.counter.high)}))
 	}
-	if !known {
-		a.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
-			"sequence", a.of.name, "found", a.counter.last, "known", a.counter.high)
-	}
-	return nil
 }
 
 // refuse fails requests that can never fit. It returns true if nothing is left to add.
@@ -268,11 +271,22 @@ func (a *adder) answer(last int64) {
 
 // fail fails the whole batch, but not the requests that came after the attempt began.
 func (a *adder) fail(err error) bool {
+	a.failThose(func(*request) bool { return true }, err)
+	return true
+}
+
+func (a *adder) failThose(failed func(*request) bool, err error) {
+	var n int64
+	for _, r := range a.batch {
+		if failed(r) {
+			n++
+		}
+	}
 	var wasFailing bool
 	a.count(func(state *State) {
 		wasFailing = state.Err != nil
 		state.Err = err
-		state.Failures += int64(len(a.batch))
+		state.Failures += n
 	})
 	if wasFailing {
 		a.all.cfg.Log.Debug("again a sequence could make no ids", "sequence", a.of.name, "error", err)
@@ -280,10 +294,12 @@ func (a *adder) fail(err error) bool {
 		a.all.cfg.Log.Warn("a sequence could make no ids", "sequence", a.of.name, "error", err)
 	}
 	a.dismiss(func(r *request) bool {
+		if !failed(r) {
+			return false
+		}
 		r.err = err
 		return true
 	})
-	return true
 }
 
 // dismiss removes the requests that are done from the batch and wakes their callers.

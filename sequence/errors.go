@@ -57,7 +57,7 @@ type SetBackError struct {
 }
 
 func (e *SetBackError) Error() string {
-	return fmt.Sprintf("sequence %q was set back: the store says %d was used last, and %d was: find the greatest id that anybody received, and raise the sequence to it",
+	return fmt.Sprintf("sequence %q was set back: the store says that %d was the last id used, and this process has seen %d: find the greatest id that anybody received, and raise the sequence to it",
 		e.Name, int64(e.Found), int64(e.Known))
 }
 

@@ -376,7 +376,7 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 		s.Restore(older)
 		for range 2 {
 			_, err := txn.Next(background)
-			fails(t, "set back", err, sequence.ErrSetBack, "100 was", "raise")
+			fails(t, "set back", err, sequence.ErrSetBack, "has seen 100", "raise")
 			var back *sequence.SetBackError
 			if !errors.As(err, &back) || back.Known != 100 || back.Found != firn.ID(len(older)) {
 				t.Errorf("%+v", back)

@@ -1,0 +1,113 @@
+package sequence_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// gated lets reads wait while it is shut.
+type gated struct {
+	store.Store
+	gate chan struct{} // nil: open
+}
+
+func (g *gated) Get(ctx context.Context, key string) (store.Entry, error) {
+	if g.gate != nil {
+		<-g.gate
+	}
+	return g.Store.Get(ctx, key)
+}
+
+func (g *gated) shut() { g.gate = make(chan struct{}) }
+
+func (g *gated) open() {
+	close(g.gate)
+	g.gate = nil
+}
+
+// wiped returns two strict sequences of one name: ids up to 100 came from the first, up to 150 from the other, and the store
+// has forgotten them.
+func wiped(t *testing.T) (*gated, *sequence.Namespace) {
+	t.Helper()
+	mem := memstore.New(nil)
+	g := &gated{Store: mem}
+	a, b := open(t, g, sequence.Config{Strict: true}), open(t, mem, sequence.Config{Strict: true})
+	if _, err := a.Reserve(t.Context(), 100); err != nil {
+		t.Fatal(err)
+	}
+	if first, err := b.Reserve(t.Context(), 50); err != nil || first != 101 {
+		t.Fatal(first, err)
+	}
+	mem.Restore(nil)
+	return g, a
+}
+
+// Callers go on to ask while an operator raises a strict sequence that was set back. None gets an id that was received
+// elsewhere, whether it asked before the raise or after it.
+func TestOnlyARaiseContinuesAStrictSequence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, txn := wiped(t)
+		g.shut()
+		type answer struct {
+			id  firn.ID
+			err error
+		}
+		answers := make(chan answer, 2)
+		next := func() {
+			id, err := txn.Next(t.Context())
+			answers <- answer{id, err}
+		}
+		go next() // reads
+		synctest.Wait()
+		go next() // waits for the next addition, with the raise
+		synctest.Wait()
+		raised := make(chan error, 1)
+		go func() { raised <- txn.Raise(t.Context(), 150) }()
+		synctest.Wait()
+		g.open()
+		for range 2 {
+			if got := <-answers; !errors.Is(got.err, sequence.ErrSetBack) {
+				t.Errorf("asked before the raise: %d, %v", got.id, got.err)
+			}
+		}
+		if err := <-raised; err != nil {
+			t.Error(err)
+		}
+		if id, err := txn.Next(t.Context()); id != 151 || err != nil {
+			t.Errorf("after the raise: %d, %v", id, err)
+		}
+	})
+}
+
+// The caller of Raise gives up while the record is read: nothing is raised, and no id is issued.
+func TestARaiseThatWasGivenUpContinuesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, txn := wiped(t)
+		g.shut()
+		ctx, giveUp := context.WithCancel(t.Context())
+		raised := make(chan error, 1)
+		go func() { raised <- txn.Raise(ctx, 150) }()
+		synctest.Wait()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := txn.Next(t.Context())
+			failed <- err
+		}()
+		synctest.Wait()
+		giveUp()
+		if err := <-raised; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		g.open()
+		if err := <-failed; !errors.Is(err, sequence.ErrSetBack) {
+			t.Error(err)
+		}
+	})
+}
