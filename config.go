@@ -130,9 +130,14 @@ type Config struct {
 
 	// Switch acquires another worker for the policy [SwitchWorker]; its ids begin at
 	// tick from. Switch must not ask the generator for ids: those calls wait until
-	// Switch has returned. It is required if Rollback has that policy. Package lease
-	// provides it.
+	// Switch has returned. If it returns after [Generator.Stop], its worker is not used: whoever stopped
+	// the generator gives it back. It is required if Rollback has that policy. Package lease provides it.
 	Switch func(ctx context.Context, from Tick) (Grant, error)
+
+	// Unfenced says that the next process with this worker knows by the clock alone where its ids end, and begins at
+	// [Config.Lead] above it. ClockSteady then stays within 2 ms of the wall clock between two looks, too. [New] sets it,
+	// and so does package lease for workers without a store.
+	Unfenced bool
 
 	// AtFence, if set, is called when the fence prevents an id, with the error for that. It may wait for the fence to
 	// move: if it returns nil, the call tries again, else it fails with what AtFence returns. Package lease provides it.

@@ -136,6 +136,7 @@ func New(worker int64, cfg Config) (*Generator, error) {
 		}
 		after = tick
 	}
+	cfg.Unfenced = true
 	return newGenerator(cfg, Grant{Worker: worker, After: after, Through: unbounded}), nil
 }
 
@@ -180,7 +181,7 @@ func newGenerator(cfg Config, grant Grant) *Generator {
 		g.core.history = newHistory(p.ticks)
 	}
 	mono, wall := g.clocks()
-	g.alone, g.highest = grant.Through == unbounded, wall
+	g.alone, g.highest = cfg.Unfenced, wall
 	if !g.alone { // see NewLeased
 		wall = max(wall, g.core.reached(g.core.startOf(max(grant.After, 0)))) // no position lies in tick -1
 	}
@@ -524,11 +525,14 @@ func (g *Generator) install(grant Grant, ordered bool) {
 // switchWorker executes the policy switch. The caller has set g.switching.
 func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
 	g.mu.Lock()
-	busy, from := g.switching, Tick(0)
+	busy, from, closed := g.switching, Tick(0), g.closed
 	if tick, ok := g.layout.tickAt(g.now()); ok && tick > 0 {
 		from = tick
 	}
 	g.mu.Unlock()
+	if closed {
+		return
+	}
 
 	var grant Grant
 	err := errors.New("Config.Switch panicked")
@@ -558,7 +562,7 @@ func (g *Generator) switched(grant Grant, err error, a *attempt) {
 	case err != nil:
 		a.refusal = err
 	case g.closed:
-		// The grant stays unused. The caller that stopped the generator gives it back.
+		// The grant stays unused: see Config.Switch.
 	case grant.Worker == g.core.worker && grant.After < g.core.last():
 		a.refusal = fmt.Errorf("%w: Config.Switch returned worker %d, which is in use, from tick %d on, and its ids go up to %d", ErrRange, grant.Worker, grant.After+1, g.core.last())
 	default:

@@ -153,7 +153,7 @@ func (c *Clock) Slept() time.Duration {
 	return c.slept
 }
 
-// AfterFunc has do called once d has passed, by the call of Pass or Sleep that lets it pass.
+// AfterFunc has do called once d has passed: by the call of Pass or Sleep that lets it pass, and in its goroutine.
 func (c *Clock) AfterFunc(d time.Duration, do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -63,7 +63,7 @@ func TestAReleaseLeavesALaterGrantOfTheSameProcessAlone(t *testing.T) {
 		return Ask{Now: now, From: now, Window: 60_000}
 	}
 	ours, theirs := slots(hooks), slots(w.mem)
-	left, err := ours.Acquire(t.Context(), ask())
+	left, err := ours.Acquire(t.Context(), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestAReleaseLeavesALaterGrantOfTheSameProcessAlone(t *testing.T) {
 		go func() {
 			defer close(granted)
 			var err error
-			if again, err = ours.Acquire(context.Background(), ask()); err != nil {
+			if again, err = ours.Acquire(context.Background(), ask); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -97,7 +97,7 @@ func TestAReleaseLeavesALaterGrantOfTheSameProcessAlone(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if other, err := theirs.Acquire(ctx, ask()); err == nil && other.After < again.Through {
+	if other, err := theirs.Acquire(ctx, ask); err == nil && other.After < again.Through {
 		t.Errorf("another process has %+v beside %+v", other, again)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/turns"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // takeOther replaces a lost worker. Until it succeeds the generator continues up to its fence, unless it is
 // halted: these ticks stay its own unless the store has granted them again.
-func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause error) {
+func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, cause error) {
 	l.halt(ctx, lost, cause)
 	var first bool
 	l.note(func(s *State) {
@@ -27,15 +28,15 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	if first {
 		l.cfg.Log.Warn("worker lost, taking another", "worker", lost.Worker, "error", cause)
 	}
+	ask := l.ask
 	if l.cfg.Generator.Clock != firn.ClockVirtual {
-		// Ask again: the look that found the loss may have been slow, and the clock wrong before it.
-		ask = l.newAsk(l.gen.State().Last + 1)
+		ask = func() Ask { return l.newAsk(l.gen.State().Last + 1) }
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.mu.Lock()
 	l.settled = cancel
-	moved := l.grant.Worker != lost.Worker
+	moved := !same(l.grant, lost)
 	l.mu.Unlock()
 	if moved {
 		return
@@ -44,7 +45,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, ask Ask, cause e
 	grant, err := l.search(ctx, cancel, lost, ask)
 	switch {
 	case err == nil:
-		if err := l.gen.Replace(l.allowed(grant, l.window)); err != nil {
+		if err := l.gen.Replace(l.unshown(l.allowed(grant, l.window), ask)); err != nil {
 			l.failed("go on with another worker", grant.Worker, err)
 			return
 		}
@@ -70,7 +71,10 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 			}
 		})
 	}
-	if !overlap && !errors.Is(cause, errPast) {
+	l.mu.Lock()
+	current := same(l.grant, lost)
+	l.mu.Unlock()
+	if !current || !overlap && !errors.Is(cause, errPast) {
 		return
 	}
 	last, halted := l.gen.Halt(lost.Worker)
@@ -78,7 +82,7 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 		return
 	}
 	l.mu.Lock()
-	if l.grant.Worker == lost.Worker {
+	if same(l.grant, lost) {
 		l.grant.Through = last // this worker can then be granted here again, even if only the answer of the release is lost
 	}
 	l.mu.Unlock()
@@ -95,7 +99,7 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 // search acquires another worker. Meanwhile the generator uses the lost one up to its fence, and search
 // looks at its slot: if the store has forgotten who took it, it is held again, and cancel ends the
 // search. A failed look is not reported: the same store fails the search.
-func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask Ask) (grant firn.Grant, err error) {
+func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask func() Ask) (grant firn.Grant, err error) {
 	clock := l.cfg.Generator.Time
 	acquiring, end := turns.WithTimeout(ctx, clock, l.searchLimit())
 	defer end()
@@ -114,7 +118,7 @@ func (l *Lease) search(ctx context.Context, cancel func(), lost firn.Grant, ask 
 			return grant, err
 		}
 		bounded, over := turns.WithTimeout(ctx, clock, callTimeout)
-		lookErr := l.look(bounded, lost.Worker, func(ctx context.Context) error { return l.source.Look(ctx, lost) })
+		lookErr := l.look(bounded, lost, func(ctx context.Context) error { return l.source.Look(ctx, lost) })
 		over()
 		l.halt(ctx, lost, lookErr)
 		if lookErr == nil {
@@ -132,10 +136,13 @@ func (l *Lease) searchLimit() time.Duration {
 
 // other acquires a worker beside the one in use, into spare. It refuses a worker that the source
 // granted twice, and one that arrives after Close.
-func (l *Lease) other(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (l *Lease) other(ctx context.Context, ask func() Ask) (firn.Grant, error) {
 	grant, err := l.source.Acquire(ctx, ask)
 	if err != nil {
 		return firn.Grant{}, err
+	}
+	if err := config.Check("worker", grant.Worker, 0, l.Layout().MaxWorker(), "layout "+l.Layout().Bits()); err != nil {
+		return firn.Grant{}, errors.Join(err, l.unused(ctx, grant))
 	}
 	l.mu.Lock()
 	closing := l.closing
@@ -175,14 +182,14 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 	if closing {
 		return firn.Grant{}, firn.ErrClosed
 	}
-	grant, err := l.other(ctx, l.newAsk(from))
+	grant, err := l.other(ctx, func() Ask { return l.newAsk(from) })
 	l.mu.Lock()
 	closing = l.closing
 	l.mu.Unlock()
 	switch {
 	case err != nil && closing:
 		return firn.Grant{}, fmt.Errorf("%w: %w", firn.ErrClosed, err)
-	case err != nil && errors.Is(caller.Err(), context.Canceled): // that says nothing of the store
+	case err != nil && caller.Err() != nil: // that says nothing of the store
 		return firn.Grant{}, err
 	case err != nil:
 		l.failed("switch worker", l.gen.State().Worker, err)

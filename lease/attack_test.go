@@ -209,7 +209,7 @@ func TestAttackTwoRenewalsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	h := &hooked{Store: w.store}
 	s, ask := w.slots(t, func(c *Config) { c.Store = h })
-	held := must(s.Acquire(context.Background(), ask()))
+	held := must(s.Acquire(context.Background(), ask))
 	long := ask()
 	long.Window *= 10
 	var far firn.Grant

@@ -218,8 +218,8 @@ func (r *rules) above(p Pool, ask Ask) firn.Tick {
 		return -1
 	case p.From == 0:
 		// A store without a clock: newcomers have waited, but if ticks are long, a former holder
-		// may have used the present tick.
-		return ask.Now + min(r.lead(ask), 0)
+		// may have used the present tick. This holds for a virtual clock that begins in the past, too.
+		return ask.Now
 	}
 	return p.From + max(r.lead(ask), -1)
 }

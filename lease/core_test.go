@@ -243,7 +243,7 @@ func TestAClaimBeginsAboveAllThatMayHaveBeenUsed(t *testing.T) {
 
 func TestClaimsOfAPoolThatWasOpenedBeginAboveWhatIsForgotten(t *testing.T) {
 	for _, c := range []struct{ from, lead, want firn.Tick }{
-		{0, -7, 993}, {0, 0, 1000}, {0, 5, 1000}, {1, -7, 0}, {900, -7, 899}, {900, -1, 899}, {900, 0, 900}, {900, 5, 905}, {900, 10, 910}, {900, 11, 910},
+		{0, -7, 1000}, {0, 0, 1000}, {0, 5, 1000}, {1, -7, 0}, {900, -7, 899}, {900, -1, 899}, {900, 0, 900}, {900, 5, 905}, {900, 10, 910}, {900, 11, 910},
 	} {
 		p := Pool{From: c.from}
 		if got := easy().above(p, Ask{Now: 1000, From: 1001 + c.lead}); got != c.want {

@@ -41,7 +41,7 @@ func (e *PoolError) Is(target error) bool { return target == ErrPool }
 type FullError struct {
 	Pool    string
 	Workers int64     // how many the pool has, all of them held
-	Next    time.Time // when the tick of the first fence has ended
+	Next    time.Time // from when the first of them can be leased, unless its holder renews it: see [Pool.FreeAt]
 }
 
 func (e *FullError) Error() string {

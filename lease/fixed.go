@@ -31,9 +31,10 @@ func Fixed(worker int64, spares ...int64) Source {
 	return &fixed{numbers: numbers, next: func(context.Context) ([]int64, error) { return numbers, nil }}
 }
 
-// FixedFunc is [Fixed] for a number that a function returns: an ordinal, or a new row of a table. The
-// policy switch calls it again for another number; if it returns the one in use, the next policy serves
-// the call. Its context is that of [Keep] or of the call for an id, and ends after 10 seconds at a switch.
+// FixedFunc is [Fixed] for a number that a function returns: an ordinal, or a new row of a table. The function may
+// wait until another process has closed its lease of the number. The
+// policy switch calls it again for another number, which no other process may have had since this one began; if it returns
+// the one in use, the next policy serves the call. Its context is that of [Keep] or of the call for an id, and ends after 10 seconds at a switch.
 // It may be called concurrently.
 func FixedFunc(next func(ctx context.Context) (int64, error)) Source {
 	if next == nil {
@@ -126,19 +127,20 @@ func checkNumbers(numbers []int64, l firn.Layout) error {
 }
 
 // Acquire implements [Source]. The error matches [ErrFull] if no number is free.
-func (f *fixed) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
-	numbers, err := f.next(ctx) // without the lock: a function may take long
+func (f *fixed) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
+	numbers, err := f.next(ctx) // without the lock: a function may take long, and the former holder make ids meanwhile
 	if err != nil {
 		return firn.Grant{}, fmt.Errorf("lease: the number of a worker: %w", err)
 	}
+	asked := ask()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	from := ask.From
+	from := asked.From
 	switch {
 	case !f.begun:
-		f.begun, f.floor, f.used = true, ask.From-1, map[int64]use{}
+		f.begun, f.floor, f.used = true, asked.From-1, map[int64]use{}
 	case f.holds():
-		from = ask.Now // a switch: the call must not have to wait for the lead
+		from = asked.Now // a switch: the call must not have to wait for the lead
 	}
 	for _, n := range numbers {
 		if last := f.last(n); last < from {

@@ -39,20 +39,20 @@ func worker(l *Lease) (int64, string, error) {
 func TestAFixedWorkerIsItsHoldersForEver(t *testing.T) {
 	ctx := context.Background()
 	source := Fixed(7)
-	grant, err := source.Acquire(ctx, Ask{Now: 90, From: 100})
+	grant, err := source.Acquire(ctx, Ask{Now: 90, From: 100}.always)
 	if want := (firn.Grant{Worker: 7, After: 99, Through: endless}); err != nil || grant != want {
 		t.Errorf("%+v, %v", grant, err)
 	}
 	if again, err := source.Renew(ctx, grant, Ask{From: 200}); err != nil || again != grant {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if again, err := source.Acquire(ctx, Ask{Now: 290, From: 300}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "worker 7 is held") {
+	if again, err := source.Acquire(ctx, Ask{Now: 290, From: 300}.always); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "worker 7 is held") {
 		t.Errorf("while it is in use: %+v, %v", again, err)
 	}
 	if err := errors.Join(source.Look(ctx, grant), source.Release(ctx, grant, 150)); err != nil {
 		t.Error(err)
 	}
-	if grant, err := Fixed(7).Acquire(ctx, Ask{}); err != nil || grant.After != -1 {
+	if grant, err := Fixed(7).Acquire(ctx, Ask{}.always); err != nil || grant.After != -1 {
 		t.Errorf("from the first tick: %+v, %v", grant, err)
 	}
 }
@@ -249,11 +249,11 @@ func TestAFunctionGivesTheNumberAndAnotherOneForASwitch(t *testing.T) {
 // A late release of an earlier grant must not free a number that is in use again.
 func TestALateReleaseOfAFixedNumberDoesNothing(t *testing.T) {
 	ctx, source := context.Background(), Fixed(7)
-	first := must(source.Acquire(ctx, Ask{From: 100}))
+	first := must(source.Acquire(ctx, Ask{From: 100}.always))
 	must(0, source.Release(ctx, first, 150))
-	second := must(source.Acquire(ctx, Ask{From: 200}))
+	second := must(source.Acquire(ctx, Ask{From: 200}.always))
 	must(0, source.Release(ctx, first, 150))
-	if _, err := source.Acquire(ctx, Ask{From: 300}); !errors.Is(err, ErrFull) {
+	if _, err := source.Acquire(ctx, Ask{From: 300}.always); !errors.Is(err, ErrFull) {
 		t.Errorf("%+v was released: %v", second, err)
 	}
 }
@@ -261,15 +261,15 @@ func TestALateReleaseOfAFixedNumberDoesNothing(t *testing.T) {
 // Whatever a release says, a number is not granted below its ids again.
 func TestTheLastTickOfAFixedNumberNeverGoesBack(t *testing.T) {
 	ctx, source := context.Background(), Fixed(7)
-	first := must(source.Acquire(ctx, Ask{From: 100}))
+	first := must(source.Acquire(ctx, Ask{From: 100}.always))
 	must(0, source.Release(ctx, first, 150))
 	must(0, source.Release(ctx, first, 120))
-	if g, err := source.Acquire(ctx, Ask{From: 150}); !errors.Is(err, ErrFull) {
+	if g, err := source.Acquire(ctx, Ask{From: 150}.always); !errors.Is(err, ErrFull) {
 		t.Errorf("released twice: %+v, %v", g, err)
 	}
-	second := must(source.Acquire(ctx, Ask{From: 151}))
+	second := must(source.Acquire(ctx, Ask{From: 151}.always))
 	must(0, source.Release(ctx, second, 50)) // unused: no id has a tick above 150
-	if g, err := source.Acquire(ctx, Ask{From: 150}); !errors.Is(err, ErrFull) {
+	if g, err := source.Acquire(ctx, Ask{From: 150}.always); !errors.Is(err, ErrFull) {
 		t.Errorf("released below its beginning: %+v, %v", g, err)
 	}
 }
@@ -278,8 +278,8 @@ func TestTheLastTickOfAFixedNumberNeverGoesBack(t *testing.T) {
 // of this process still has do not count: its Close does.
 func TestCloseComparesTheLatestIDWithTheStartOfAnotherProcess(t *testing.T) {
 	ctx, source := context.Background(), Fixed(7, 8)
-	first := must(source.Acquire(ctx, Ask{Now: 90, From: 100}))
-	if second := must(source.Acquire(ctx, Ask{Now: 200, From: 210})); second.Worker != 8 || second.After != 199 {
+	first := must(source.Acquire(ctx, Ask{Now: 90, From: 100}.always))
+	if second := must(source.Acquire(ctx, Ask{Now: 200, From: 210}.always)); second.Worker != 8 || second.After != 199 {
 		t.Fatalf("%+v", second)
 	}
 	must(0, source.Release(ctx, first, 150))

@@ -224,7 +224,7 @@ func TestACanceledClaimRestoresTheSlot(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		slots, ask := w.slots(t, func(c *Config) { c.Store = &calledOff{c.Store, cancel} })
 		w.time.Pass(time.Second)
-		if _, err := slots.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) {
+		if _, err := slots.Acquire(ctx, ask); !errors.Is(err, context.Canceled) {
 			t.Errorf("used %v: %v", used, err)
 		}
 		p := must(Inspect(context.Background(), w.mem, "default"))
@@ -271,7 +271,7 @@ func (b *busy) Look(ctx context.Context, held firn.Grant) error {
 	return b.Source.Look(ctx, held)
 }
 
-func (b *busy) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (b *busy) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
 	if b.hangs {
 		b.hangs = false
 		<-ctx.Done()

@@ -210,9 +210,9 @@ type lasting struct {
 	last map[int64]firn.Tick
 }
 
-func (s lasting) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (s lasting) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
 	g, err := s.leaver.Acquire(ctx, ask)
-	g.After = ask.Now - 1
+	g.After = ask().Now - 1
 	return g, err
 }
 

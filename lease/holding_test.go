@@ -54,7 +54,7 @@ func TestTheRecordsInTheStore(t *testing.T) {
 	w := newWorld(t)
 	s, ask := w.slots(t, func(c *Config) { c.PID = 4711 })
 	now := must(s.cfg.Generator.Layout.Tick(noon))
-	grant := must(s.Acquire(ctx, ask()))
+	grant := must(s.Acquire(ctx, ask))
 	pool := must(w.mem.Get(ctx, "firn/default/pool"))
 	if got, want := string(pool.Value), `{"layout":"41/0/0/12","made":"2026-11-20T12:00:00Z","open":true,"grace":"12s","tolerance":"10s","life":"first"}`; got != want {
 		t.Errorf("the pool: %s, want %s", got, want)
@@ -78,7 +78,7 @@ func TestTheRecordsInTheStore(t *testing.T) {
 	}
 	// The writes are numbered from owner to owner.
 	other, ask := w.slots(t)
-	must(other.Acquire(ctx, ask()))
+	must(other.Acquire(ctx, ask))
 	if got := w.raw(theSlot)["write"]; got != 3.0 {
 		t.Errorf("the next owner's is write %v", got)
 	}
@@ -90,7 +90,7 @@ func TestAnOverlapIsNotForgotten(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	s, ask := w.slots(t)
-	grant := must(s.Acquire(ctx, ask()))
+	grant := must(s.Acquire(ctx, ask))
 	mine := must(w.mem.Get(ctx, theSlot)).Value
 	w.put(theSlot, must(register.Encode(Slot{After: grant.Through - 1, Fence: grant.Through + 1000, Owner: "another"})))
 	for range 2 {
@@ -116,7 +116,7 @@ func TestALossMayBeForgotten(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	s, ask := w.slots(t)
-	grant := must(s.Acquire(ctx, ask()))
+	grant := must(s.Acquire(ctx, ask))
 	mine := must(w.mem.Get(ctx, theSlot)).Value
 	w.put(theSlot, must(register.Encode(Slot{After: grant.Through, Fence: grant.Through + 1000, Owner: "another"})))
 	if err := s.Look(ctx, grant); !errors.Is(err, ErrLost) || errors.Is(err, ErrOverlap) {
@@ -157,7 +157,7 @@ func TestAWishByAClockThatWasAheadMovesNoFence(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	s, ask := w.slots(t)
-	grant := must(s.Acquire(ctx, ask()))
+	grant := must(s.Acquire(ctx, ask))
 	ahead := ask()
 	ahead.Now += 10_001
 	ahead.From = ahead.Now
@@ -173,7 +173,7 @@ func TestAWishByAClockThatWasAheadMovesNoFence(t *testing.T) {
 func TestAWishByAClockThatWasBehindMovesTheFenceNoFurther(t *testing.T) {
 	w := newWorld(t)
 	s, ask := w.slots(t)
-	grant := must(s.Acquire(context.Background(), ask()))
+	grant := must(s.Acquire(context.Background(), ask))
 	behind := ask()
 	behind.From = behind.Now + 100
 	want := behind.fence(grant.After, s.cfg.Generator.Layout)
@@ -206,7 +206,7 @@ func TestAStrictRenewalThatComesTooLateIsALoss(t *testing.T) {
 		w := newWorld(t)
 		slow := &slowWrites{remote{w.store, w.time.Wall, nil}, w.time, 0}
 		s, ask := w.slots(t, func(c *Config) { c.Store, c.Tolerance, c.Strict = slow, 2*time.Second, 80*time.Second })
-		grant := must(s.Acquire(ctx, ask()))
+		grant := must(s.Acquire(ctx, ask))
 		fence := s.cfg.Generator.Layout.Time(grant.Through)
 		w.time.Set(fence.Add(-30 * time.Second))
 		slow.takes = 30*time.Second - c.before
@@ -235,7 +235,7 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 		s := must(newPoolSource(Config{Store: hangs, Log: logTo(&log), Generator: firn.Config{Layout: layout("41/0/0/12")}}))
 		now := must(s.cfg.Generator.Layout.Tick(time.Now()))
 		ask := Ask{Now: now, From: now, Window: 60_000}
-		grant := must(s.Acquire(ctx, ask))
+		grant := must(s.Acquire(ctx, ask.always))
 		before := must(Inspect(ctx, mem, "default"))
 		before.From = 17
 		if _, err := mem.CompareAndSwap(ctx, poolKey("default"), must(mem.Get(ctx, poolKey("default"))).Revision, must(register.Encode(before))); err != nil {
@@ -350,7 +350,7 @@ func TestALookThatCannotReadEnds(t *testing.T) {
 			return nil
 		}}
 	})
-	grant := must(s.Acquire(ctx, ask()))
+	grant := must(s.Acquire(ctx, ask))
 	fails = 1
 	if err := s.Look(ctx, grant); !errors.Is(err, errAway) || !strings.Contains(err.Error(), "lease: look at worker 0") {
 		t.Errorf("%v", err)
@@ -387,14 +387,14 @@ func TestAStrictClaimWhoseWaitFailsIsUndone(t *testing.T) {
 			c.Store, c.Tolerance, c.Strict, c.Generator.Time = timed{st, func() time.Time { return wall.Add(w.time.Monotonic()) }}, 2*time.Second, 80*time.Second, on
 		})
 		wall = wall.Add(-w.time.Monotonic())
-		first := must(s.Acquire(ctx, ask()))
+		first := must(s.Acquire(ctx, ask))
 		if err := s.Release(ctx, first, first.After); err != nil {
 			t.Fatal(err)
 		}
 		w.time.Pass(5 * time.Minute)
 		on.wake = func() { c.asleep(w, cancel, &fails) }
 		before := must(Inspect(context.Background(), w.mem, "default")).Slots[0]
-		_, err := s.Acquire(ctx, ask())
+		_, err := s.Acquire(ctx, ask)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -412,7 +412,7 @@ func TestAStrictClaimThatCannotBeUndoneSaysHowLongTheWorkerStaysUnused(t *testin
 		w.store.SetDown(err == nil) // once it is claimed
 	}}
 	s, ask := w.slots(t, w.shared, func(c *Config) { c.Tolerance, c.Strict, c.Generator.Time = 2*time.Second, 80*time.Second, on })
-	_, err := s.Acquire(context.Background(), ask())
+	_, err := s.Acquire(context.Background(), ask)
 	until := s.cfg.Generator.Layout.Time(w.fence()).Format(time.RFC3339Nano)
 	if want := "leave worker 0 as it was (it stays unused until " + until + "): "; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
@@ -425,7 +425,7 @@ func TestAStrictClaimAfterALongSleepIsGrantedFromThePresent(t *testing.T) {
 	w := newWorld(t)
 	on := &sleeper{machine: w.time, wake: func() { w.time.Pass(5 * time.Minute) }}
 	s, ask := w.slots(t, w.shared, func(c *Config) { c.Tolerance, c.Strict, c.Generator.Time = 2*time.Second, 80*time.Second, on })
-	grant := must(s.Acquire(context.Background(), ask()))
+	grant := must(s.Acquire(context.Background(), ask))
 	slot := must(Inspect(context.Background(), w.mem, "default")).Slots[0]
 	if now := ask().Now; grant.After != now-1 || grant.After != slot.After || grant.Through != slot.Fence {
 		t.Errorf("at %d it is granted %+v, and the store has %+v", now, grant, slot)
@@ -469,7 +469,7 @@ func TestAVanishedSlotIsNotWrittenOverForeignContent(t *testing.T) {
 			return nil
 		}}
 	})
-	grant := must(s.Acquire(ctx, ask()))
+	grant := must(s.Acquire(ctx, ask))
 	w.mem.Delete(theSlot)
 	meanwhile = func() {
 		meanwhile = func() {}
@@ -523,7 +523,7 @@ func TestAllCallsOfSlotsAreUrgent(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	s, ask := w.slots(t, func(c *Config) { c.Store = hasty{remote{c.Store, w.time.Wall, nil}, t} })
-	grant := must(s.Acquire(ctx, ask()))
+	grant := must(s.Acquire(ctx, ask))
 	w.time.Pass(30 * time.Second)
 	grant = must(s.Renew(ctx, grant, ask()))
 	w.mem.Delete(theSlot) // so that the look writes it, and the pool
@@ -542,7 +542,7 @@ func TestARenewalThatIsNotConfirmedMovesNoFence(t *testing.T) {
 			return nil
 		}}
 	})
-	granted := must(s.Acquire(background, ask()))
+	granted := must(s.Acquire(background, ask))
 	confirms = false
 	w.time.Pass(time.Second)
 	if renewed, err := s.Renew(background, granted, ask()); !errors.Is(err, store.ErrUnavailable) {

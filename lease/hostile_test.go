@@ -75,7 +75,7 @@ func TestFindingAnEarlierOwnClaimMeansTheStoreWasSetBack(t *testing.T) {
 		ctx := context.Background()
 		w := newWorld(t)
 		s, ask := w.slots(t, func(c *Config) { c.Store = remote{c.Store, w.time.Wall, nil} })
-		first := must(s.Acquire(ctx, ask()))
+		first := must(s.Acquire(ctx, ask))
 		copied := w.mem.Snapshot()
 		w.time.Pass(time.Second)
 		must(0, s.Release(ctx, first, ask().Now))
@@ -83,10 +83,10 @@ func TestFindingAnEarlierOwnClaimMeansTheStoreWasSetBack(t *testing.T) {
 			copied = w.mem.Snapshot()
 		}
 		w.time.Pass(time.Second)
-		second := must(s.Acquire(ctx, ask()))
+		second := must(s.Acquire(ctx, ask))
 		must(0, s.Release(ctx, second, ask().Now))
 		w.time.Pass(time.Second)
-		held := must(s.Acquire(ctx, ask()))
+		held := must(s.Acquire(ctx, ask))
 		w.mem.Restore(copied)
 		if err := s.Look(ctx, held); err != nil || !w.closed() || w.fence() != held.Through {
 			t.Errorf("free %v: %v; closed %v, fence %d of %d", free, err, w.closed(), w.fence(), held.Through)
@@ -143,7 +143,7 @@ type silent struct {
 	hangs bool
 }
 
-func (s *silent) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (s *silent) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
 	if s.hangs {
 		<-ctx.Done()
 		return firn.Grant{}, store.ContextError(ctx)

@@ -74,7 +74,7 @@ func TestRoundTripsOfJoiningLookingAndRenewing(t *testing.T) {
 			now = must(first.cfg.Generator.Layout.Tick(time.Now()))
 			return Ask{Now: now, From: now, Window: 60_000}
 		}
-		must(first.Acquire(ctx, ask()))
+		must(first.Acquire(ctx, ask))
 		took := func(do func() error) time.Duration {
 			began := time.Now()
 			if err := do(); err != nil {
@@ -89,7 +89,7 @@ func TestRoundTripsOfJoiningLookingAndRenewing(t *testing.T) {
 			trips time.Duration
 			do    func() error
 		}{
-			{"joining", 3, func() (err error) { grant, err = second.Acquire(ctx, ask()); return err }},
+			{"joining", 3, func() (err error) { grant, err = second.Acquire(ctx, ask); return err }},
 			{"a look", 1, func() error { return second.Look(ctx, grant) }},
 			{"a renewal", 2, func() (err error) { grant, err = second.Renew(ctx, grant, ask()); return err }},
 			{"a release", 2, func() error { return second.Release(ctx, grant, now) }},
@@ -134,7 +134,7 @@ func TestStoreErrorsWhileJoining(t *testing.T) {
 			slots := must(newPoolSource(Config{Store: s, Generator: firn.Config{Layout: layout("41/0/0/12")}}))
 			now := must(slots.cfg.Generator.Layout.Tick(time.Now()))
 			ask := Ask{Now: now, From: now, Window: 60_000}
-			grant := must(slots.Acquire(t.Context(), ask))
+			grant := must(slots.Acquire(t.Context(), ask.always))
 			if err := slots.Release(t.Context(), grant, grant.After); err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func TestStoreErrorsWhileJoining(t *testing.T) {
 			if c.what == "get" {
 				c.from, c.to = 1, 1
 			}
-			_, err := slots.Acquire(t.Context(), ask)
+			_, err := slots.Acquire(t.Context(), ask.always)
 			if !errors.Is(err, c.want) || err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "leave worker")) {
 				t.Errorf("%s: %v, want %v", name, err, c.want)
 			}
@@ -163,7 +163,7 @@ func TestANewcomerCanceledWhileItWaits(t *testing.T) {
 	s, ask := w.slots(t, func(c *Config) {
 		c.Store, c.Generator.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, func() { cancel(errStop) }}
 	})
-	_, err := s.Acquire(ctx, ask())
+	_, err := s.Acquire(ctx, ask)
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, errStop) || !strings.Contains(err.Error(), "wait 12s, as the pool is new") || strings.Contains(err.Error(), "each try waits") {
 		t.Errorf("%v", err)
 	}
@@ -182,7 +182,7 @@ func TestANewcomerWithTooLittleTime(t *testing.T) {
 	s, ask := w.slots(t, func(c *Config) {
 		c.Store, c.Generator.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, cancel}
 	})
-	_, err := s.Acquire(overdue{ctx}, ask())
+	_, err := s.Acquire(overdue{ctx}, ask)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), "each try waits from the start, so allow it more than 12s") {
 		t.Error(err)
 	}
@@ -220,19 +220,19 @@ func TestAStoreThatStartsANewLifeAtEachWrite(t *testing.T) {
 		return nil
 	}, life: func() string { lives++; return fmt.Sprint(lives) }}
 	s, ask := w.slots(t, func(c *Config) { c.Store, c.Log = st, logTo(&log) })
-	if _, err := s.Acquire(context.Background(), ask()); !errors.Is(err, store.ErrUnavailable) || writes != 4 {
+	if _, err := s.Acquire(context.Background(), ask); !errors.Is(err, store.ErrUnavailable) || writes != 4 {
 		t.Errorf("%v after %d writes", err, writes)
 	}
 	// Two lives: the newcomer in between notices, and starts again.
 	st.life = func() string { return "one" }
-	grant := must(s.Acquire(context.Background(), ask()))
+	grant := must(s.Acquire(context.Background(), ask))
 	if err := s.Release(context.Background(), grant, grant.After); err != nil {
 		t.Fatal(err)
 	}
 	w.time.Pass(time.Minute)
 	writes = 0
 	st.life = func() string { return "two" }
-	must(s.Acquire(context.Background(), ask()))
+	must(s.Acquire(context.Background(), ask))
 	if n := strings.Count(log.String(), "the store was restarted or replaced"); n != 1 {
 		t.Errorf("it is logged %d times: %s", n, log.String())
 	}
@@ -255,7 +255,7 @@ func TestALastReadThatIsAlwaysSlowGrantsNothing(t *testing.T) {
 			return nil
 		}}
 	})
-	if _, err := s.Acquire(context.Background(), ask()); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "took longer than 2s to read") {
+	if _, err := s.Acquire(context.Background(), ask); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "took longer than 2s to read") {
 		t.Errorf("%v", err)
 	}
 }
@@ -266,30 +266,30 @@ func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	w := newWorld(t)
 	pinned := int64(0)
 	s, ask := w.slots(t, func(c *Config) { c.Pinned, c.PinnedAhead = &pinned, true })
-	first := must(s.Acquire(ctx, ask()))
+	first := must(s.Acquire(ctx, ask))
 	if err := s.Release(ctx, first, first.After+500); err != nil {
 		t.Fatal(err)
 	}
-	grant := must(s.Acquire(ctx, ask()))
+	grant := must(s.Acquire(ctx, ask))
 	if err := s.Release(ctx, grant, grant.After-1); err != nil || w.fence() != grant.After {
 		t.Fatalf("%v; the fence stands at %d, of a claim after %d", err, w.fence(), grant.After)
 	}
 	last := s.cfg.Generator.Layout.MaxTick()
 	w.put(theSlot, must(register.Encode(Slot{After: 0, Fence: last, Owner: "another"})))
 	var exhausted *firn.TimeExhaustedError
-	if _, err := s.Acquire(ctx, ask()); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Generator.Layout || !exhausted.End.Equal(s.cfg.Generator.Layout.End()) {
+	if _, err := s.Acquire(ctx, ask); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Generator.Layout || !exhausted.End.Equal(s.cfg.Generator.Layout.End()) {
 		t.Errorf("%v", err)
 	}
 	if got := w.raw(theSlot)["owner"]; got != "another" {
 		t.Errorf("it was written by %v", got)
 	}
 	w.put(theSlot, must(register.Encode(Slot{After: 0, Fence: last - 1, Owner: "another"})))
-	if grant := must(s.Acquire(ctx, ask())); grant.After != last-1 || grant.Through != last {
+	if grant := must(s.Acquire(ctx, ask)); grant.After != last-1 || grant.Through != last {
 		t.Errorf("%+v", grant)
 	}
 	full, ask := w.slots(t)
 	var e *FullError
-	if _, err := full.Acquire(ctx, ask()); !errors.As(err, &e) || e.Workers != 1 || e.Pool != "default" || !e.Next.Equal(s.cfg.Generator.Layout.End()) {
+	if _, err := full.Acquire(ctx, ask); !errors.As(err, &e) || e.Workers != 1 || e.Pool != "default" || !e.Next.Equal(s.cfg.Generator.Layout.End()) {
 		t.Errorf("%v", err)
 	}
 }
@@ -309,7 +309,7 @@ func TestANewcomerCanceledBetweenTwoTries(t *testing.T) {
 		}}
 	})
 	w.put(theSlot, must(register.Encode(Slot{Fence: 5, Owner: "another", Free: true})))
-	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrConflict) {
+	if _, err := s.Acquire(ctx, ask); !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrConflict) {
 		t.Errorf("%v", err)
 	}
 }
@@ -326,7 +326,7 @@ func TestAcquireGivesUpAfterTooManyLostRaces(t *testing.T) {
 			return nil
 		}}
 	})
-	_, err := s.Acquire(context.Background(), ask())
+	_, err := s.Acquire(context.Background(), ask)
 	if !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), "after 64 tries") || claims != 62 { // one made the pool, and one opened it
 		t.Errorf("%v, after %d claims", err, claims)
 	}
@@ -339,18 +339,18 @@ func TestANewcomerWhoseClockWasAheadIsRefused(t *testing.T) {
 	s, ask := w.slots(t)
 	ahead := ask()
 	ahead.Now += 10_001
-	if _, err := s.Acquire(ctx, ahead); !errors.Is(err, ErrClock) {
+	if _, err := s.Acquire(ctx, ahead.always); !errors.Is(err, ErrClock) {
 		t.Errorf("%v", err)
 	}
 	w.time.Set(s.cfg.Generator.Layout.Time(s.cfg.Generator.Layout.MaxTick()))
 	var exhausted *firn.TimeExhaustedError
-	if _, err := s.Acquire(ctx, Ask{}); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Generator.Layout || !exhausted.End.Equal(s.cfg.Generator.Layout.End()) {
+	if _, err := s.Acquire(ctx, Ask{}.always); !errors.As(err, &exhausted) || exhausted.Layout != s.cfg.Generator.Layout || !exhausted.End.Equal(s.cfg.Generator.Layout.End()) {
 		t.Errorf("at the last tick: %v", err)
 	}
 	w = newWorld(t)
 	s, _ = w.slots(t)
 	w.time.Set(s.cfg.Generator.Layout.End())
-	if _, err := s.Acquire(ctx, Ask{}); !errors.As(err, &exhausted) || w.store.Counts().CompareAndSwap != 0 {
+	if _, err := s.Acquire(ctx, Ask{}.always); !errors.As(err, &exhausted) || w.store.Counts().CompareAndSwap != 0 {
 		t.Errorf("after the last tick, and after %d writes: %v", w.store.Counts().CompareAndSwap, err)
 	}
 }

@@ -48,14 +48,14 @@ func (l *Lease) untilLook() time.Duration {
 	return l.cfg.Look - (l.cfg.Generator.Time.Monotonic() - l.began)
 }
 
-// turn keeps the worker, and then releases those left, in the time that remains until the next look: slow releases must
-// not delay that. False: look again soon.
+// turn keeps the worker, and then releases those left, in the time that remains until the next look must begin: slow
+// releases must not delay that. False: look again soon.
 func (l *Lease) turn(ctx context.Context) bool {
 	clock := l.cfg.Generator.Time
 	began := clock.Monotonic()
 	l.tellEnd()
 	looked := l.keep(ctx)
-	if left := l.cfg.Look - (clock.Monotonic() - began); looked && left > 0 {
+	if left := nextLook(l.cfg.Look) - (clock.Monotonic() - began); looked && left > 0 {
 		l.giveBack(ctx, min(left, patience(l.cfg.Look)))
 	}
 	return looked
@@ -72,7 +72,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	l.settled = cancel
 	l.mu.Unlock()
 	ask := l.ask()
-	err := l.look(ctx, held.Worker, func(ctx context.Context) error {
+	err := l.look(ctx, held, func(ctx context.Context) error {
 		if held.Through-ask.From > l.window/2 {
 			return l.source.Look(ctx, held)
 		}
@@ -90,17 +90,20 @@ func (l *Lease) keep(ctx context.Context) bool {
 			l.cfg.Log.Info("the worker is kept again", "worker", held.Worker)
 		}
 	case errors.Is(err, ErrLost):
-		l.takeOther(background, held, ask, err)
+		l.takeOther(background, held, err)
 	case ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		l.failed("keep the worker", held.Worker, err)
 	}
 	return err == nil || errors.Is(err, ErrLost)
 }
 
+// same reports whether two grants are one, perhaps before and after a renewal.
+func same(a, b firn.Grant) bool { return a.Worker == b.Worker && a.After == b.After }
+
 func (l *Lease) renewed(held firn.Grant) {
 	l.mu.Lock()
 	l.state.Renewals++
-	if l.grant.Worker == held.Worker {
+	if same(l.grant, held) {
 		l.grant = held
 	}
 	l.mu.Unlock()

@@ -32,9 +32,10 @@ func (s *tardy) next() {
 	}
 }
 
-func (s *tardy) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (s *tardy) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
+	asked := ask()
 	s.next()
-	return s.leaver.Acquire(ctx, ask)
+	return s.leaver.Acquire(ctx, asked.always)
 }
 
 func (s *tardy) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
@@ -241,7 +242,7 @@ type nowhere struct {
 	lost bool
 }
 
-func (s *nowhere) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (s *nowhere) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
 	if len(s.give) == 0 {
 		return firn.Grant{}, errAway
 	}
@@ -309,7 +310,7 @@ func TestUnusedGrantsAreReleased(t *testing.T) {
 	l, clock := switching(t, source)
 	ask := func() Ask { clock.Pass(2 * time.Minute); return l.newAsk(0) }
 	for range 3 { // 1 again: its first grant has passed
-		must(l.other(context.Background(), ask()))
+		must(l.other(context.Background(), ask))
 	}
 	if err := l.Close(context.Background()); err != nil {
 		t.Fatal(err)
@@ -322,7 +323,7 @@ func TestUnusedGrantsAreReleased(t *testing.T) {
 	if _, err := l.switchWorker(context.Background(), 0); !errors.Is(err, firn.ErrClosed) || len(source.give) != 1 {
 		t.Errorf("a switch after the end: %v; still to give is %v", err, source.give)
 	}
-	if _, err := l.other(context.Background(), ask()); !errors.Is(err, firn.ErrClosed) || !slices.Equal(source.released, []int64{4}) || l.spare[4] != (firn.Grant{}) {
+	if _, err := l.other(context.Background(), ask); !errors.Is(err, firn.ErrClosed) || !slices.Equal(source.released, []int64{4}) || l.spare[4] != (firn.Grant{}) {
 		t.Errorf("what comes after the end: %v; given back are %v", err, source.released)
 	}
 }
@@ -400,7 +401,7 @@ func (overlapping) Look(context.Context, firn.Grant) error {
 	return errors.Join(ErrLost, ErrOverlap)
 }
 
-func (o overlapping) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (o overlapping) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
 	if len(o.give) == 0 {
 		return firn.Grant{}, errAway
 	}
@@ -459,7 +460,7 @@ func TestAWorkerGrantedTwiceIsNotUsed(t *testing.T) {
 		source := &leaver{give: []int64{1, 1}}
 		l, _ := switching(t, source)
 		ask := Ask{From: l.grant.After + 1 + c.from, Window: l.window}
-		_, err := l.other(context.Background(), ask)
+		_, err := l.other(context.Background(), ask.always)
 		if c.twice && !strings.Contains(fmt.Sprint(err), fmt.Sprintf("worker 1 a second time, from tick %d on", ask.From)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -475,13 +476,14 @@ type patient struct {
 	second bool
 }
 
-func (p *patient) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (p *patient) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
 	if !p.second {
 		p.second = true
 		return p.Source.Acquire(ctx, ask)
 	}
 	time.Sleep(callTimeout + time.Second)
-	return firn.Grant{Worker: 2, After: ask.From - 1, Through: ask.From + ask.Window}, nil
+	asked := ask()
+	return firn.Grant{Worker: 2, After: asked.From - 1, Through: asked.From + asked.Window}, nil
 }
 
 func (*patient) Look(context.Context, firn.Grant) error { return ErrLost }
@@ -563,7 +565,7 @@ func TestAnotherWorkerIsAskedForByThePresentClock(t *testing.T) {
 	w.mustTake(l, 10)
 	first, ask := l.grant, l.ask()
 	ask.From += 1 << 36 // two years
-	l.takeOther(context.Background(), first, ask, lost("for a test"))
+	l.takeOther(context.Background(), first, lost("for a test"))
 	w.mustTake(l, 10)
 	if s := l.State(); s.Worker == first.Worker || s.Left > 2*time.Minute {
 		t.Errorf("worker %d, %v are left", s.Worker, s.Left)
@@ -575,9 +577,9 @@ func TestAnotherWorkerIsAskedForByThePresentClock(t *testing.T) {
 func TestAWorkerIsNotGrantedAgainBeforeItIsInstalled(t *testing.T) {
 	source := &leaver{give: []int64{1, 2, 2}}
 	l, clock := switching(t, source)
-	first := must(l.other(context.Background(), l.newAsk(0)))
+	first := must(l.other(context.Background(), l.newAsk(0).always))
 	clock.Pass(2 * time.Minute)
-	if _, err := l.other(context.Background(), l.newAsk(0)); err == nil || l.spare[2] != first {
+	if _, err := l.other(context.Background(), l.newAsk(0).always); err == nil || l.spare[2] != first {
 		t.Errorf("%v; %+v is to be installed, and %+v is", err, first, l.spare[2])
 	}
 }
@@ -660,8 +662,9 @@ func TestWhatANewHolderAsksForIsAboveAllThatEarlierRunsCanHaveReached(t *testing
 // An asked source grants what it is asked for.
 type asked struct{ Source }
 
-func (asked) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
-	return firn.Grant{Worker: 1, After: ask.From - 1, Through: ask.From + 1_000_000}, nil
+func (asked) Acquire(_ context.Context, ask func() Ask) (firn.Grant, error) {
+	from := ask().From
+	return firn.Grant{Worker: 1, After: from - 1, Through: from + 1_000_000}, nil
 }
 
 func (asked) Renew(_ context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {

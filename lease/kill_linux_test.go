@@ -76,7 +76,7 @@ func round(dir string, hour time.Duration, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	grant, err := slots.Acquire(ctx, ask())
+	grant, err := slots.Acquire(ctx, ask)
 	for range 2 {
 		if err != nil {
 			return err
@@ -284,7 +284,7 @@ func succeed(t *testing.T, k int, dir string, r report) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant, err := slots.Acquire(ctx, ask())
+	grant, err := slots.Acquire(ctx, ask)
 	if err != nil {
 		t.Fatalf("call %d: %v", k, err)
 	}

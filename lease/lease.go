@@ -211,6 +211,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	if source != nil { // only Check has none
 		l.traits = source.Traits()
 	}
+	g.Unfenced = !l.traits.Fences
 	if _, test := turns.Idle(g.Time); !test && g.Clock != firn.ClockVirtual { // tests move such a clock faster than looks can begin
 		l.overdue = l.traits.Overdue
 	}
@@ -236,29 +237,39 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 		return nil, config.Of[Config]("lease", err)
 	}
 	g, log := &l.cfg.Generator, l.cfg.Log
-	ask := l.newAsk(0)
+	first := func() Ask { return l.newAsk(0) }
 	if g.Clock == firn.ClockVirtual {
 		if g.From.IsZero() {
-			g.From = g.Layout.Time(ask.Now) // not the time of the claim, which is later
-		} else if ask.From, err = g.Layout.Tick(g.From); err != nil {
+			g.From = g.Layout.Time(first().Now) // not the time of the claim, which is later
+		}
+		from, err := g.Layout.Tick(g.From)
+		if err != nil {
 			return nil, err
+		}
+		if !cfg.Generator.From.IsZero() {
+			first = func() Ask {
+				ask := l.newAsk(0)
+				ask.From = from
+				return ask
+			}
 		}
 	}
 	var window firn.Tick
 	l.began = g.Time.Monotonic()
-	if l.grant, window, err = l.acquire(ctx, ask); err != nil {
+	if l.grant, window, err = l.acquire(ctx, first); err != nil {
 		return nil, err
 	}
-	if l.gen, err = firn.NewLeased(*g, l.allowed(l.grant, window)); err != nil {
+	granted := l.unshown(l.allowed(l.grant, window), first)
+	if l.gen, err = firn.NewLeased(*g, granted); err != nil {
 		return nil, errors.Join(err, l.unused(ctx, l.grant))
 	}
 	log.Info("worker leased", "worker", l.grant.Worker, "fence", l.fenceTime(l.grant))
-	first := g.Layout.Time(l.grant.After + 1)
-	if g.Clock == firn.ClockVirtual && g.From.After(first) {
-		first = g.From
+	begins := g.Layout.Time(granted.After + 1)
+	if g.Clock == firn.ClockVirtual && g.From.After(begins) {
+		begins = g.From
 	}
-	if first.Sub(g.Time.Wall()) > time.Second {
-		log.Warn("ids carry times ahead of the clock until it has caught up", "from", first)
+	if begins.Sub(g.Time.Wall()) > time.Second {
+		log.Warn("ids carry times ahead of the clock until it has caught up", "from", begins)
 	}
 	l.tellEnd()
 	return l, nil
@@ -271,29 +282,36 @@ const maxCatchUps = 8
 // is sent, so behind a queue of writers a short window may be over when it is granted. Then acquire
 // renews it at once, and extends the window by the store's delay. It also renews if the clock went back
 // meanwhile: a renewal compares the clock with the store's. It also returns the window that was asked for.
-func (l *Lease) acquire(ctx context.Context, ask Ask) (firn.Grant, firn.Tick, error) {
-	g := &l.cfg.Generator
-	grant, err := l.source.Acquire(ctx, ask)
+func (l *Lease) acquire(ctx context.Context, first func() Ask) (firn.Grant, firn.Tick, error) {
+	before, window := first(), l.window
+	wider := func() Ask {
+		ask := first()
+		ask.Window = window
+		return ask
+	}
+	grant, err := l.source.Acquire(ctx, wider)
 	for try := 0; err == nil && try < maxCatchUps; try++ {
-		now := tickOf(g.Layout, g.Time.Wall())
-		back := now < ask.Now
-		ask.Now, ask.From = now, max(ask.From, now)
+		ask := first()
+		back := ask.Now < before.Now
+		ask.From = max(before.From, ask.Now) // the lead was asked for
+		before = ask
 		if grant.Through-ask.From > l.window/2 && !back {
 			break
 		}
-		ask.Window = l.window + 2*max(ask.From+ask.Window-grant.Through, 0)
+		window = l.window + 2*max(ask.From+window-grant.Through, 0)
+		ask.Window = window
 		held := grant
 		if grant, err = l.source.Renew(ctx, held, ask); err != nil {
 			released := l.unused(ctx, held) // if that fails, the worker stays unused until its fence
 			if errors.Is(err, ErrLost) {
-				grant, err = l.source.Acquire(ctx, ask)
+				grant, err = l.source.Acquire(ctx, wider)
 			}
 			if err != nil {
 				err = errors.Join(err, released)
 			}
 		}
 	}
-	return grant, ask.Window, err
+	return grant, window, err
 }
 
 // Next is [firn.Generator.Next]. If it fails with [firn.ErrFence], State().Err says why: the store fails,

@@ -107,6 +107,9 @@ func (w *world) mustTake(l *Lease, n int) {
 	}
 }
 
+// always is an ask that never changes.
+func (a Ask) always() Ask { return a }
+
 func small(c *Config) { c.Generator.Layout = layout("41/0/1/12") }
 
 func layout(text string) firn.Layout {

@@ -24,10 +24,11 @@ type leaver struct {
 
 func (*leaver) Traits() Traits { return Traits{} }
 
-func (s *leaver) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
+func (s *leaver) Acquire(_ context.Context, ask func() Ask) (firn.Grant, error) {
 	worker := s.give[0]
 	s.give = s.give[1:]
-	return firn.Grant{Worker: worker, After: ask.From - 1, Through: ask.From + ask.Window}, nil
+	asked := ask()
+	return firn.Grant{Worker: worker, After: asked.From - 1, Through: asked.From + asked.Window}, nil
 }
 
 func (s *leaver) Renew(_ context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
@@ -232,7 +233,7 @@ func TestAReleaseWhoseAnswerWasLostIsDoneOnce(t *testing.T) {
 func TestAGrantOfASwitchThatCloseOvertakesIsGivenBack(t *testing.T) {
 	source := &leaver{give: []int64{1, 2}}
 	l, _ := switching(t, source)
-	grant, err := l.other(context.Background(), l.ask())
+	grant, err := l.other(context.Background(), l.ask)
 	if err != nil || grant.Worker != 2 {
 		t.Fatal(grant, err)
 	}
@@ -330,11 +331,12 @@ func (f *fickle) Look(context.Context, firn.Grant) error { return f.look }
 // A brief source first grants a tick or two.
 type brief struct{ *fickle }
 
-func (b brief) Acquire(ctx context.Context, ask Ask) (firn.Grant, error) {
+func (b brief) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
+	asked := ask()
 	if len(b.asked) == 0 {
-		ask.Window = 1
+		asked.Window = 1
 	}
-	return b.fickle.Acquire(ctx, ask)
+	return b.fickle.Acquire(ctx, asked.always)
 }
 
 // A first grant that is over soon and cannot be renewed is given back. If it was lost, another is taken,

@@ -54,9 +54,11 @@ func Lend(ctx context.Context, cfg Config, initial time.Duration) (*Loan, firn.G
 	if err != nil {
 		return nil, firn.Grant{}, err
 	}
-	ask := l.ask()
-	ask.Window = min(firn.Tick((initial+l.slots.rules.tolerance)/l.Layout().Unit()), l.window) // after the tick that begins next
-	grant, err := l.slots.Acquire(ctx, ask)
+	grant, err := l.slots.Acquire(ctx, func() Ask {
+		ask := l.ask()
+		ask.Window = min(firn.Tick((initial+l.slots.rules.tolerance)/l.Layout().Unit()), l.window) // after the tick that begins next
+		return ask
+	})
 	l.worker = grant.Worker
 	if h, ok := l.holding(); ok {
 		l.saw(h.looked)
@@ -120,7 +122,7 @@ func (l *Loan) Handle() string {
 }
 
 // Now returns the present tick by the store's clock as it was read last, and by this machine's if it has none. Steps of
-// the wall clock do not move it.
+// the wall clock do not move it, except over a store without a clock at the next Renew.
 func (l *Loan) Now() firn.Tick { return l.at(l.slots.cfg.Generator.Time.Monotonic()) }
 
 // Clock returns what Now showed when the latest Renew or Look that succeeded began, or the claim. A program sets its
@@ -172,7 +174,7 @@ func (l *Loan) Due(known firn.Tick) bool {
 
 // Renew moves the fence to a window ahead, and returns it. Known is the fence that the program knows. If another process
 // held the loan until now, this one takes it over. What it must not move, as its clock or its settings are wrong, it still
-// looks at. Errors are [ErrLost], *[ClockError], the store's, those of [CheckLoans], and *[firn.TimeExhaustedError]. After
+// looks at. If the store has forgotten the slot, and it cannot be written again, the loan is lost. Errors are [ErrLost], *[ClockError], the store's, those of [CheckLoans], and *[firn.TimeExhaustedError]. After
 // any other than [ErrLost] the program may use its ticks.
 func (l *Loan) Renew(ctx context.Context, known firn.Tick) (firn.Tick, error) {
 	if l.refused != nil {
@@ -205,6 +207,9 @@ func (l *Loan) keep(ctx context.Context, known firn.Tick, ask *Ask) (fence firn.
 	}
 	if h, ok := l.holding(); ok && known <= h.fence { // a program that knows a later fence has renewed elsewhere
 		grant, err := l.slots.keep(ctx, firn.Grant{Worker: h.worker, After: h.after, Through: h.fence}, ask)
+		if after, held := l.holding(); err != nil && held && after.forgot && !errors.Is(err, ErrLost) {
+			err = fmt.Errorf("%w: %w", errUnwritten, err)
+		}
 		if !errors.Is(err, errClaimedAgain) {
 			return grant.Through, err
 		}
@@ -216,6 +221,9 @@ func (l *Loan) keep(ctx context.Context, known firn.Tick, ask *Ask) (fence firn.
 	}
 	return fence, err
 }
+
+// errUnwritten: the program cannot know that its failed requests no longer count, as a [Lease] does.
+var errUnwritten = lost("its slot has vanished, or is an older copy, and could not be written again")
 
 // takeOver claims the worker again for the same program, with an ask; otherwise it only reads.
 func (l *Loan) takeOver(ctx context.Context, known firn.Tick, ask *Ask) (firn.Tick, error) {

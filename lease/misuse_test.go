@@ -21,7 +21,7 @@ type wrapper struct {
 	acquired int
 }
 
-func (w *wrapper) Acquire(ctx context.Context, a lease.Ask) (firn.Grant, error) {
+func (w *wrapper) Acquire(ctx context.Context, a func() lease.Ask) (firn.Grant, error) {
 	w.acquired++
 	return w.Source.Acquire(ctx, a)
 }
@@ -87,7 +87,7 @@ func TestALeaseKeepsItsFixedWorkerWhateverItsCallerDoesWithTheNumber(t *testing.
 		t.Fatal(err)
 	}
 	for _, want := range []int64{7, 8} {
-		if grant, err := source.Acquire(t.Context(), lease.Ask{Now: now, From: now, Window: 1000}); err != nil || grant.Worker != want {
+		if grant, err := source.Acquire(t.Context(), func() lease.Ask { return lease.Ask{Now: now, From: now, Window: 1000} }); err != nil || grant.Worker != want {
 			t.Errorf("granted %+v, %v, want worker %d", grant, err, want)
 		}
 	}

@@ -22,12 +22,15 @@ import (
 // ended later than its time-out, or beside processors that are very busy: the store may have answered. A look that
 // finds its slot forgotten counts once the slot is written again, and until then no failed one does.
 
-// overdueAfter is how long after the beginning of a look the next one has ended. It begins a look later, or after the calls
-// of this one, a read and a write, and takes a call. A quarter of a call is for processors that are busy. This is less
-// than the grace of newcomers.
+// nextLook is how long after the beginning of a look the next one begins at the latest: a look later, or after the calls of
+// this one, a read and a write.
+func nextLook(look time.Duration) time.Duration { return max(look, 2*patience(look)) }
+
+// overdueAfter is how long after the beginning of a look the next one has ended: it takes a call. A quarter of a call is for
+// processors that are busy. This is less than the grace of newcomers.
 func overdueAfter(look time.Duration) time.Duration {
 	call := patience(look)
-	return max(look, 2*call) + call + call/4
+	return nextLook(look) + call + call/4
 }
 
 // overdue is that of these slots; 0 if newcomers do not wait for looks, or wait for all fences.
@@ -112,7 +115,7 @@ func (l *Lease) ticks(d time.Duration) firn.Tick {
 }
 
 // look calls a function that looks at the slot of a worker; the generator may go on once that look counts.
-func (l *Lease) look(ctx context.Context, worker int64, do func(ctx context.Context) error) error {
+func (l *Lease) look(ctx context.Context, held firn.Grant, do func(ctx context.Context) error) error {
 	l.began = l.cfg.Generator.Time.Monotonic()
 	reach := l.gen.Now() + l.ticks(l.cfg.Generator.Lead())
 	counted := false
@@ -123,12 +126,12 @@ func (l *Lease) look(ctx context.Context, worker int64, do func(ctx context.Cont
 			l.counted, counted = l.counted+1, true
 		}
 		l.mu.Unlock()
-		if grant.Worker != worker {
+		if !same(grant, held) {
 			return
 		}
-		if err := l.gen.Extend(worker, l.until(grant, reach)); err != nil {
+		if err := l.gen.Extend(held.Worker, l.until(grant, reach)); err != nil {
 			// The generator is between two workers, halted or closed: the next turn looks at the worker that it has then.
-			l.cfg.Log.Debug("looked at a worker not in use", "worker", worker, "error", err)
+			l.cfg.Log.Debug("looked at a worker not in use", "worker", held.Worker, "error", err)
 		}
 		l.wake()
 	}

@@ -77,7 +77,7 @@ func TestANewcomerOfALargePoolReadsAPart(t *testing.T) {
 	} {
 		w := newWorld(t)
 		opener, ask, _ := w.newcomer(t)
-		must(0, opener.Release(context.Background(), must(opener.Acquire(context.Background(), ask())), 0))
+		must(0, opener.Release(context.Background(), must(opener.Acquire(context.Background(), ask)), 0))
 		w.mem.Delete(slotKey("default", layout(large), 0, 1234))
 		w.time.Set(noon)
 		for _, g := range c.slots {
@@ -87,7 +87,7 @@ func TestANewcomerOfALargePoolReadsAPart(t *testing.T) {
 			c.change = func(*Config) {}
 		}
 		s, ask, lists := w.newcomer(t, c.change)
-		grant := must(s.Acquire(context.Background(), ask()))
+		grant := must(s.Acquire(context.Background(), ask))
 		if !slices.Equal(*lists, c.reads) || grant.Worker < c.from || grant.Worker > c.to {
 			t.Errorf("%s: reads %q for worker %d, want %q for one from %d to %d", name, *lists, grant.Worker, c.reads, c.from, c.to)
 		}
@@ -189,7 +189,7 @@ func TestANewcomerOfAPartNoticesAnOldCopy(t *testing.T) {
 func TestAPoolThatWasClosedSinceAPartWasRead(t *testing.T) {
 	w := newWorld(t)
 	opener, ask, _ := w.newcomer(t)
-	must(opener.Acquire(context.Background(), ask()))
+	must(opener.Acquire(context.Background(), ask))
 	w.crowd(1200, 1202, Slot{Fence: ask().Now + 600_000})
 	record := must(Inspect(context.Background(), w.mem, "default"))
 	record.Open = false
@@ -204,7 +204,7 @@ func TestAPoolThatWasClosedSinceAPartWasRead(t *testing.T) {
 		}}
 	})
 	before := w.time.Wall()
-	must(s.Acquire(context.Background(), ask()))
+	must(s.Acquire(context.Background(), ask))
 	if waited := w.time.Wall().Sub(before); waited < grace {
 		t.Errorf("it waited %v only", waited)
 	}
@@ -220,7 +220,7 @@ func TestRoundTripsOfJoiningALargePool(t *testing.T) {
 			slots := must(newPoolSource(Config{Store: s, Generator: firn.Config{Layout: layout(large), Random: func() uint64 { return 1234 }}}))
 			began := time.Now()
 			now := must(slots.cfg.Generator.Layout.Tick(began))
-			must(slots.Acquire(t.Context(), Ask{Now: now, From: now, Window: 60_000}))
+			must(slots.Acquire(t.Context(), Ask{Now: now, From: now, Window: 60_000}.always))
 			took = time.Since(began)
 		}
 		if took != 3*time.Second {
@@ -241,7 +241,7 @@ func TestErrorsOfReadingAPart(t *testing.T) {
 				return nil
 			}}
 		})
-		if _, err := s.Acquire(context.Background(), ask()); err == nil || !strings.Contains(err.Error(), `lease: join pool "default": `) {
+		if _, err := s.Acquire(context.Background(), ask); err == nil || !strings.Contains(err.Error(), `lease: join pool "default": `) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -46,7 +46,7 @@ func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) 
 	ctx := context.Background()
 	w := newWorld(t)
 	s, ask := w.slots(t)
-	first, err := s.Acquire(ctx, ask())
+	first, err := s.Acquire(ctx, ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestTheEndOfALostClaimDoesNotTouchALaterClaimOfTheSameWorker(t *testing.T) 
 		t.Fatalf("after the slot was taken back: %v", err)
 	}
 	w.time.Pass(2 * time.Minute)
-	second, err := s.Acquire(ctx, ask())
+	second, err := s.Acquire(ctx, ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,12 +88,12 @@ func TestAFenceAheadOfWhichAHolderBeganStays(t *testing.T) {
 	for _, twice := range []bool{false, true} { // taken back without the guarantee first
 		w := newWorld(t)
 		s, ask := w.slots(t, func(c *Config) { c.Pinned, c.PinnedAhead = &pinned, true })
-		ahead := must(s.Acquire(ctx, ask()))
+		ahead := must(s.Acquire(ctx, ask))
 		used := ahead.After + 30_000
 		if err := s.Release(ctx, ahead, used); err != nil {
 			t.Fatal(err)
 		}
-		gone := must(s.Acquire(ctx, ask()))
+		gone := must(s.Acquire(ctx, ask))
 		if gone.After < used {
 			t.Fatalf("it begins after %d, and ticks up to %d are used", gone.After, used)
 		}
@@ -117,7 +117,7 @@ func TestAnUnknownWorkerStartsAtThePresent(t *testing.T) {
 	w := newWorld(t)
 	s, ask := w.slots(t, func(c *Config) { c.Store = remote{c.Store, w.time.Wall, nil} })
 	asked := ask()
-	got, err := s.Acquire(ctx, asked) // waits out the grace of the new pool
+	got, err := s.Acquire(ctx, asked.always) // waits out the grace of the new pool
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestAnUnknownWorkerStartsAtThePresent(t *testing.T) {
 func TestTheWaitForAPinnedWorkerLastsAsLongAsItsContext(t *testing.T) {
 	w := newWorld(t)
 	holder, ask := w.slots(t)
-	held, err := holder.Acquire(context.Background(), ask())
+	held, err := holder.Acquire(context.Background(), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestTheWaitForAPinnedWorkerLastsAsLongAsItsContext(t *testing.T) {
 			}
 		}}
 	})
-	if _, err := newcomer.Acquire(ctx, ask()); !errors.Is(err, enough) {
+	if _, err := newcomer.Acquire(ctx, ask); !errors.Is(err, enough) {
 		t.Errorf("after %d waits: %v", waits, err)
 	}
 }
@@ -171,7 +171,7 @@ func TestAStrictClaimThatVanishesInItsWaitIsRepeated(t *testing.T) {
 		}}
 	})
 	began := w.time.Wall()
-	if _, err := s.Acquire(context.Background(), ask()); err != nil {
+	if _, err := s.Acquire(context.Background(), ask); err != nil {
 		t.Fatal(err)
 	}
 	if took := w.time.Wall().Sub(began); took < 160*time.Second {
@@ -185,7 +185,7 @@ func TestAStrictClaimIsBoundedHoweverLateItComes(t *testing.T) {
 	s, ask := w.slots(t, w.strictly)
 	asked := ask()
 	asked.Window *= 10
-	got, err := s.Acquire(context.Background(), asked)
+	got, err := s.Acquire(context.Background(), asked.always)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,8 +229,8 @@ type twice struct{ Source }
 
 func (twice) Traits() Traits { return Traits{} }
 
-func (twice) Acquire(_ context.Context, ask Ask) (firn.Grant, error) {
-	return firn.Grant{Worker: 3, After: max(ask.From-1, -1), Through: endless}, nil
+func (twice) Acquire(_ context.Context, ask func() Ask) (firn.Grant, error) {
+	return firn.Grant{Worker: 3, After: max(ask().From-1, -1), Through: endless}, nil
 }
 
 func TestAWorkerGrantedAgainAndAgainIsUsedOnce(t *testing.T) {
@@ -293,7 +293,7 @@ func TestAWorkerThatComesAfterTheEndIsGivenBack(t *testing.T) {
 	l.mu.Lock()
 	l.closing = true
 	l.mu.Unlock()
-	if g, err := l.other(context.Background(), l.ask()); !errors.Is(err, firn.ErrClosed) {
+	if g, err := l.other(context.Background(), l.ask); !errors.Is(err, firn.ErrClosed) {
 		t.Errorf("%+v, %v", g, err)
 	}
 	p, err := Inspect(context.Background(), w.mem, "default")
@@ -331,7 +331,7 @@ func TestAHolderWhoseTicksWereGrantedAgainStopsAtOnce(t *testing.T) {
 	w.mustTake(l, 10)
 	s, ask := w.slots(t, func(c *Config) { c.Generator.Layout, c.Pinned = l.gen.Layout(), &l.grant.Worker })
 	w.mem.Delete(slotKey("default", l.gen.Layout(), 0, l.grant.Worker))
-	g, err := s.Acquire(context.Background(), ask())
+	g, err := s.Acquire(context.Background(), ask)
 	if err != nil || g.Worker != l.grant.Worker {
 		t.Fatal(g, err)
 	}
@@ -350,7 +350,7 @@ func TestAHolderWhoseTicksWereGrantedAgainStopsAtOnce(t *testing.T) {
 func TestASlotCanBeLeasedFromWhenItIsFree(t *testing.T) {
 	w := newWorld(t)
 	s, ask := w.slots(t, func(c *Config) { c.Store = remote{c.Store, w.time.Wall, nil} })
-	must(s.Acquire(t.Context(), ask()))
+	must(s.Acquire(t.Context(), ask))
 	p := must(Inspect(t.Context(), w.mem, "default"))
 	for _, test := range []struct {
 		gone  bool

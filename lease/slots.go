@@ -159,6 +159,8 @@ func (s *poolSource) fit(cfg Config) error {
 		return config.In("Layout", firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Generator.Layout.String()+": give both the same"))
 	case fencedLead(*g) > fencedLead(s.cfg.Generator): // Acquire would not expect it
 		return config.In("Ahead", firn.NewSyntaxError("lead", fencedLead(*g).String(), "the slots are for generators that run ahead of the clock by "+fencedLead(s.cfg.Generator).String()+" at most: give both the same Generator"))
+	case s.rules.ticks(g.Lead()) > max(s.rules.ticks(fencedLead(*g)), s.rules.counts): // nor would newcomers
+		return config.In("Rollback", firn.NewSyntaxError("rollback", g.Rollback.String(), "the slots are for generators that run ahead of the clock by "+max(fencedLead(*g), s.cfg.Generator.Lead()).String()+" at most: give both the same Generator"))
 	case s.cfg.Pinned != nil && len(s.cfg.Spares) == 0 && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
@@ -180,7 +182,7 @@ func (s *poolSource) fit(cfg Config) error {
 // Acquire implements [Source]: it joins the pool, creates it if needed, and claims a slot.
 // Errors: *[PoolError], *[FullError], *[ClockError], [store.ErrForeign],
 // *[firn.TimeExhaustedError], and the store's.
-func (s *poolSource) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, err error) {
+func (s *poolSource) Acquire(ctx context.Context, ask func() Ask) (grant firn.Grant, err error) {
 	ctx = store.Urgent(ctx)
 	var wrote store.Revision
 	digits, suspect := partDigits, false
@@ -206,11 +208,12 @@ func (s *poolSource) Acquire(ctx context.Context, ask Ask) (grant firn.Grant, er
 	return firn.Grant{}, fmt.Errorf("lease: no slot of pool %q after %d tries: %w", s.cfg.Pool, maxTries, err)
 }
 
-func (s *poolSource) attempt(ctx context.Context, ask Ask, of part, wrote *store.Revision) (firn.Grant, error) {
+func (s *poolSource) attempt(ctx context.Context, asking func() Ask, of part, wrote *store.Revision) (firn.Grant, error) {
 	pool, checked, err := s.join(ctx, of, wrote)
 	if err != nil {
 		return firn.Grant{}, err
 	}
+	ask := asking()
 	now, err := s.present(ask, checked)
 	if err != nil {
 		return firn.Grant{}, err

@@ -16,8 +16,9 @@ import (
 // Uniqueness rests on this promise: no two grants of one worker ever allow the same tick, among
 // all Sources of all processes. The only exception: a renewed grant contains the one it renews.
 type Source interface {
-	// Acquire grants an unused worker, through at least ask.From.
-	Acquire(ctx context.Context, ask Ask) (firn.Grant, error)
+	// Acquire grants an unused worker, through at least the From of an ask. It calls ask once it waits for nothing more:
+	// an ask is as old as the call.
+	Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error)
 
 	// Renew moves the fence of held forward to ask.From plus ask.Window, unless it is further
 	// already, and returns the renewed grant. [ErrLost] means that the worker belongs to another;
@@ -42,7 +43,7 @@ type Source interface {
 // which ticks were used.
 type Traits struct {
 	Fit     func(Config) error // an error if the source cannot keep such a lease; nil: it can keep any
-	Fences  bool               // grants begin after all ticks of earlier ones; otherwise a holder begins after all that its clock can have shown
+	Fences  bool               // grants begin after all ticks of earlier ones; otherwise a holder begins after all that its clock can have shown when Acquire returns
 	Wait    time.Duration      // how long Acquire may wait, beside the calls of its store
 	Overdue time.Duration      // how long a holder may go on without a look that counts; 0: up to its fence
 
@@ -98,6 +99,15 @@ func (l *Lease) newAsk(from firn.Tick) Ask {
 func fencedLead(cfg firn.Config) time.Duration {
 	cfg.Rollback = nil
 	return cfg.Lead()
+}
+
+// unshown returns the part of a grant that lies after all ticks that an earlier holder can have used by its clock, unless the
+// source knows better.
+func (l *Lease) unshown(grant firn.Grant, ask func() Ask) firn.Grant {
+	if !l.traits.Fences {
+		grant.After = max(grant.After, ask().From-1)
+	}
+	return grant
 }
 
 // ask returns the holder's present ask: to continue after its last id, or at the

@@ -21,7 +21,7 @@ var _ interface {
 
 // workers is a lease.Source, spelled out.
 type workers interface {
-	Acquire(ctx context.Context, ask lease.Ask) (firn.Grant, error)
+	Acquire(ctx context.Context, ask func() lease.Ask) (firn.Grant, error)
 	Renew(ctx context.Context, held firn.Grant, ask lease.Ask) (firn.Grant, error)
 	Look(ctx context.Context, held firn.Grant) error
 	Release(ctx context.Context, held firn.Grant, last firn.Tick) error

@@ -33,7 +33,7 @@ func (w *world) waitBeside(t *testing.T, do func(since time.Duration)) waited {
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 		c.Generator.Time = &during{machine: w.time, do: func() { do(w.time.Wall().Sub(began)) }}
 	})
-	g, err := s.Acquire(context.Background(), ask())
+	g, err := s.Acquire(context.Background(), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func (w *world) waitBeside(t *testing.T, do func(since time.Duration)) waited {
 func (w *world) hold(t *testing.T) (*poolSource, firn.Grant) {
 	t.Helper()
 	s, ask := w.slots(t)
-	g, err := s.Acquire(context.Background(), ask())
+	g, err := s.Acquire(context.Background(), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestAReleasedPinnedWorkerIsTakenAtOnce(t *testing.T) {
 				if !also {
 					return
 				}
-				g, err := third.Acquire(ctx, ask())
+				g, err := third.Acquire(ctx, ask)
 				if err != nil {
 					t.Error(err)
 				}
@@ -137,7 +137,7 @@ func TestAWaitForAPinnedWorkerLooksEveryTwoSecondsAtLeast(t *testing.T) {
 		c.Pinned, c.Generator.Random = &worker, func() uint64 { return uint64(2*time.Second - 1) }
 		c.Generator.Time = &during{machine: w.time, do: func() { must(0, holder.Release(ctx, held, held.After)) }}
 	})
-	must(s.Acquire(ctx, ask()))
+	must(s.Acquire(ctx, ask))
 	if took := w.time.Wall().Sub(began); took > 2*time.Second {
 		t.Errorf("given back at once, taken after %v", took)
 	}
@@ -183,7 +183,7 @@ func TestAnOlderCopyIsDetectedWhateverTheClocksShow(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	before, ask := w.slots(t, func(c *Config) { c.Generator.Time = &during{machine: w.time, offset: 5 * time.Second, do: func() {}} })
-	old, err := before.Acquire(ctx, ask())
+	old, err := before.Acquire(ctx, ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestForeignContentEndsTheWaitForAPinnedWorker(t *testing.T) {
 		c.Pinned = &worker
 		c.Generator.Time = &during{machine: w.time, do: func() { spoil(w.time.Wall().Sub(began)) }}
 	})
-	if _, err := s.Acquire(ctx, ask()); !errors.Is(err, store.ErrForeign) || w.time.Wall().Sub(began) > 10*time.Second {
+	if _, err := s.Acquire(ctx, ask); !errors.Is(err, store.ErrForeign) || w.time.Wall().Sub(began) > 10*time.Second {
 		t.Errorf("after %v: %v", w.time.Wall().Sub(began), err)
 	}
 }
@@ -270,7 +270,7 @@ func TestAWaitForAPinnedWorkerHasNoTimeoutOfItsOwn(t *testing.T) {
 			return nil
 		}}
 	})
-	if _, err := s.Acquire(context.Background(), ask()); err != nil || others != 2*maxTries {
+	if _, err := s.Acquire(context.Background(), ask); err != nil || others != 2*maxTries {
 		t.Errorf("after %d others: %v", others, err)
 	}
 }

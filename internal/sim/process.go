@@ -499,7 +499,7 @@ type watched struct {
 	l *life
 }
 
-func (s *watched) Acquire(ctx context.Context, ask lease.Ask) (firn.Grant, error) {
+func (s *watched) Acquire(ctx context.Context, ask func() lease.Ask) (firn.Grant, error) {
 	g, err := s.Source.Acquire(ctx, ask)
 	s.l.refused = err
 	s.l.m.w.cover.failed(err)
@@ -562,7 +562,7 @@ func (m *machine) takeAll() {
 				}
 				var g firn.Grant
 				for range 3 {
-					g, err = (&watched{slots, l}).Acquire(context.Background(), lease.Ask{Now: now, From: now, Window: 1 << 20})
+					g, err = (&watched{slots, l}).Acquire(context.Background(), func() lease.Ask { return lease.Ask{Now: now, From: now, Window: 1 << 20} })
 					if err == nil || !errors.Is(err, store.ErrUnavailable) {
 						break
 					}

@@ -50,8 +50,9 @@ func (o *own) exchange(ctx context.Context, do func() error) error {
 }
 
 // Acquire implements [lease.Source].
-func (o *own) Acquire(ctx context.Context, ask lease.Ask) (g firn.Grant, err error) {
+func (o *own) Acquire(ctx context.Context, asked func() lease.Ask) (g firn.Grant, err error) {
 	w := o.m.w
+	ask := asked()
 	err = o.exchange(ctx, func() error {
 		for n := range w.plan.layout.MaxWorker() + 1 {
 			e := w.authority[worker{o.l.datacenter, n}]

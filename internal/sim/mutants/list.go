@@ -291,7 +291,7 @@ var mutants = []mutant{
 	{
 		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/another.go", "if !overlap && !errors.Is(cause, errPast) {", "if lost.Worker >= 0 {"},
+			{"lease/another.go", "if !current || !overlap && !errors.Is(cause, errPast) {", "if lost.Worker >= 0 {"},
 		},
 	},
 	{
@@ -403,12 +403,12 @@ var mutants = []mutant{
 	{
 		name: "a generator without a lease begins in the present tick", regime: sim.Alone,
 		edits: []edit{
-			{"generator.go", "\t\tafter = tick\n\t}\n\treturn newGenerator(cfg, Grant{Worker: worker, After: after", "\t\tafter = tick - 1\n\t}\n\treturn newGenerator(cfg, Grant{Worker: worker, After: after"},
+			{"generator.go", "\t\tafter = tick\n\t}\n\tcfg.Unfenced", "\t\tafter = tick - 1\n\t}\n\tcfg.Unfenced"},
 		},
 	},
 	{
 		name: "a spare may have been used before the start of the process", regime: sim.Alone,
-		edits: []edit{{"lease/fixed.go", "true, ask.From-1, map", "true, -1, map"}},
+		edits: []edit{{"lease/fixed.go", "true, asked.From-1, map", "true, -1, map"}},
 	},
 	{
 		name: "a spare is used again below its ids", regime: sim.Alone,
