@@ -195,7 +195,7 @@ func (l *Lease) switchWorker(ctx context.Context, from firn.Tick) (firn.Grant, e
 		l.failed("switch worker", l.gen.State().Worker, err)
 		return firn.Grant{}, err
 	}
-	l.note(func(s *State) { s.Switches, s.Err = s.Switches+1, nil })
+	l.note(func(s *State) { s.Switches, s.Err = s.Switches+1, nil; l.outage.Ends() })
 	l.cfg.Log.Warn("the clock went back, switching worker", "worker", grant.Worker, "fence", l.fenceTime(grant))
 	return l.allowed(grant, l.window), nil
 }

@@ -48,14 +48,14 @@ func (l *Lease) untilLook() time.Duration {
 	return l.cfg.Look - (l.cfg.Generator.Time.Monotonic() - l.began)
 }
 
-// turn keeps the worker, and then releases those left, in the time that remains until the next look must begin: slow
-// releases must not delay that. False: look again soon.
+// turn keeps the worker, and then releases those left, in the time that remains until the next look: slow releases must
+// not delay that. False: look again soon.
 func (l *Lease) turn(ctx context.Context) bool {
 	clock := l.cfg.Generator.Time
 	began := clock.Monotonic()
 	l.tellEnd()
 	looked := l.keep(ctx)
-	if left := nextLook(l.cfg.Look) - (clock.Monotonic() - began); looked && left > 0 {
+	if left := l.cfg.Look - (clock.Monotonic() - began); looked && left > 0 {
 		l.giveBack(ctx, min(left, patience(l.cfg.Look)))
 	}
 	return looked
@@ -85,7 +85,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 	switch {
 	case err == nil:
 		var before error
-		l.note(func(s *State) { l.lost, before, s.Err = false, s.Err, nil })
+		l.note(func(s *State) { l.lost, before, s.Err = false, s.Err, nil; l.outage.Ends() })
 		if before != nil {
 			l.cfg.Log.Info("the worker is kept again", "worker", held.Worker)
 		}

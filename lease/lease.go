@@ -30,6 +30,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/config"
+	"github.com/firn-id/firn/internal/outage"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
@@ -119,6 +120,7 @@ type Lease struct {
 	grant     firn.Grant       // of the worker in use
 	left      []pendingRelease // workers left that are not released yet
 	state     State
+	outage    outage.Outage
 	lost      bool                 // State.Losses counts the loss that the last turn found
 	overlap   firn.Grant           // the last that State.Overlaps counts
 	spare     map[int64]firn.Grant // granted for a switch that is not installed yet

@@ -22,15 +22,12 @@ import (
 // ended later than its time-out, or beside processors that are very busy: the store may have answered. A look that
 // finds its slot forgotten counts once the slot is written again, and until then no failed one does.
 
-// nextLook is how long after the beginning of a look the next one begins at the latest: a look later, or after the calls of
-// this one, a read and a write.
-func nextLook(look time.Duration) time.Duration { return max(look, 2*patience(look)) }
-
-// overdueAfter is how long after the beginning of a look the next one has ended: it takes a call. A quarter of a call is for
-// processors that are busy. This is less than the grace of newcomers.
+// overdueAfter is how long after the beginning of a look the next one has ended. It begins a look later, or after the calls
+// of this one, a read and a write, and takes a call. A quarter of a call is for processors that are busy. This is less
+// than the grace of newcomers.
 func overdueAfter(look time.Duration) time.Duration {
 	call := patience(look)
-	return nextLook(look) + call + call/4
+	return max(look, 2*call) + call + call/4
 }
 
 // overdue is that of these slots; 0 if newcomers do not wait for looks, or wait for all fences.

@@ -48,7 +48,7 @@ func (l *Lease) note(change func(*State)) {
 	change(&l.state)
 }
 
-// failed records a failure. Of several in a row, only the first is logged as a warning.
+// failed records a failure. Of several in a row, only those for another reason are logged as warnings.
 func (l *Lease) failed(what string, worker int64, err error) { l.fail(what, worker, err, false) }
 
 // fail is failed, and logs a warning in any case if warn is set.
@@ -56,7 +56,7 @@ func (l *Lease) fail(what string, worker int64, err error, warn bool) {
 	l.mu.Lock()
 	l.state.Errors++
 	level := slog.LevelWarn
-	if l.state.Err != nil && !warn {
+	if !l.outage.Fails(err, l.cfg.Generator.Time.Monotonic()) && !warn {
 		level = slog.LevelDebug
 	}
 	l.state.Err = err

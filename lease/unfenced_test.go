@@ -307,25 +307,3 @@ func TestALoanWhoseSlotCannotBeWrittenAgainIsLost(t *testing.T) {
 		down = true
 	}
 }
-
-// A store takes longer to answer than the time between two looks: a worker that was left is given back all the same.
-func TestAWorkerLeftIsGivenBackOverASlowStore(t *testing.T) {
-	for _, slow := range []time.Duration{10 * time.Millisecond, 30 * time.Millisecond} {
-		w := newWorld(t)
-		l := w.start(w.shared, func(c *Config) {
-			c.Look, c.Generator.Layout = minLook, layout("41/0/2/12")
-			c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.SwitchWorker()}
-		})
-		w.mustTake(l, 1)
-		left := l.State().Worker
-		w.time.Step(-5 * time.Second)
-		w.mustTake(l, 1)
-		w.time.Pass(6 * time.Second)
-		w.store.Script = func(storetest.Call) storetest.Outcome { w.time.Pass(slow); return storetest.Pass }
-		l.turn(t.Context())
-		pool := must(Inspect(t.Context(), w.mem, "default"))
-		if s := pool.slot(0, left); !s.Free || l.State().Errors != 0 {
-			t.Errorf("answers after %v: %+v, %+v", slow, s, l.State())
-		}
-	}
-}

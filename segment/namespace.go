@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/outage"
 	"github.com/firn-id/firn/internal/turns"
 )
 
@@ -25,6 +26,7 @@ type Namespace struct {
 
 	mu      sync.Mutex // guards all but the use of the cell; never held while waiting
 	refill  refill
+	outage  outage.Outage
 	waiting waiters
 }
 
@@ -218,13 +220,19 @@ func (n *Namespace) fetch(ctx context.Context) (again bool) {
 	}
 	wasFailing := n.refill.inRow > 0
 	n.refill.end(err, granted)
+	loud := false
+	if err != nil {
+		loud = n.outage.Fails(err, n.all.cfg.Time.Monotonic())
+	} else {
+		n.outage.Ends()
+	}
 	n.waiting.serve(&n.ids, err)
 	left := n.ids.left()
 	again = n.decide()
 	n.mu.Unlock()
 
 	switch log := n.all.cfg.Log; {
-	case err != nil && !wasFailing: // the first failure in a row: log an outage once per name
+	case loud:
 		log.Warn("no range could be fetched", "name", n.name, "left", left, "error", err)
 	case err != nil:
 		log.Debug("again no range could be fetched", "name", n.name, "left", left, "error", err)

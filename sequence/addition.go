@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/outage"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
@@ -31,6 +32,7 @@ type adder struct {
 	counter counter
 	pace    pace
 	backoff backoff
+	outage  outage.Outage
 	batch   []*request // the requests of the next addition, in order of arrival
 	writes  uint64
 	open    bool // the outcome of the latest write is unknown; the batch has its shares
@@ -251,9 +253,7 @@ func (a *adder) count(note func(*State)) {
 
 // answer hands out the shares of an addition. Requests that did not fit stay for the next.
 func (a *adder) answer(last int64) {
-	var wasFailing bool
 	a.count(func(state *State) {
-		wasFailing = state.Err != nil
 		state.Last, state.Err = firn.ID(last), nil
 		state.Additions++
 		for _, r := range a.batch {
@@ -263,7 +263,7 @@ func (a *adder) answer(last int64) {
 			}
 		}
 	})
-	if wasFailing {
+	if a.outage.Ends() {
 		a.all.cfg.Log.Info("a sequence makes ids again", "sequence", a.of.name, "last", last)
 	}
 	a.dismiss(func(r *request) bool { return r.fits })
@@ -282,16 +282,14 @@ func (a *adder) failThose(failed func(*request) bool, err error) {
 			n++
 		}
 	}
-	var wasFailing bool
 	a.count(func(state *State) {
-		wasFailing = state.Err != nil
 		state.Err = err
 		state.Failures += n
 	})
-	if wasFailing {
-		a.all.cfg.Log.Debug("again a sequence could make no ids", "sequence", a.of.name, "error", err)
-	} else { // the first failure in a row: log an outage once per sequence
+	if a.outage.Fails(err, a.all.cfg.Time.Monotonic()) {
 		a.all.cfg.Log.Warn("a sequence could make no ids", "sequence", a.of.name, "error", err)
+	} else {
+		a.all.cfg.Log.Debug("again a sequence could make no ids", "sequence", a.of.name, "error", err)
 	}
 	a.dismiss(func(r *request) bool {
 		if !failed(r) {
