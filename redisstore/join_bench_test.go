@@ -33,7 +33,7 @@ func BenchmarkJoin(b *testing.B) {
 				}
 				now, err := layout.Tick(time.Now())
 				if err == nil {
-					_, err = slots.Acquire(ctx, lease.Ask{Now: now, From: now, Window: 300_000})
+					_, err = slots.Acquire(ctx, func() lease.Ask { return lease.Ask{Now: now, From: now, Window: 300_000} })
 				}
 				return err
 			}

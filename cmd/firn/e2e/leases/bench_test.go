@@ -32,7 +32,7 @@ func BenchmarkLease(b *testing.B) {
 			check(b, err)
 			b.Run("renew", func(b *testing.B) {
 				for b.Loop() {
-					next := ask(b)
+					next := ask(b)()
 					held, err = slots.Renew(ctx, held, next)
 					check(b, err)
 				}

@@ -62,11 +62,13 @@ func joining(t testing.TB, s store.Store, pool string) lease.Source {
 	return slots
 }
 
-func ask(t testing.TB) lease.Ask {
-	t.Helper()
-	now, err := firn.DefaultLayout().Tick(time.Now())
-	check(t, err)
-	return lease.Ask{Now: now, From: now, Window: 3_600_000}
+func ask(t testing.TB) func() lease.Ask {
+	return func() lease.Ask {
+		t.Helper()
+		now, err := firn.DefaultLayout().Tick(time.Now())
+		check(t, err)
+		return lease.Ask{Now: now, From: now, Window: 3_600_000}
+	}
 }
 
 // TestAHolderMakesFewStoreCalls counts the store calls of Look and Renew.
@@ -88,7 +90,7 @@ func TestAHolderMakesFewStoreCalls(t *testing.T) {
 				t.Errorf("10 looks: %d reads, %d writes", c.reads.Load()-reads, c.writes.Load()-writes)
 			}
 			reads, clock := c.reads.Load(), c.clock.Load()
-			next := ask(t)
+			next := ask(t)()
 			next.From += 1000
 			_, err = slots.Renew(ctx, held, next)
 			check(t, err)
