@@ -50,7 +50,7 @@ var defaultTimeouts = timeouts{
 
 const maxHeader = 8 << 10
 
-// Server issues ids over the network. Make one with [New].
+// Server issues ids over the network. [Start] makes one.
 type Server struct {
 	// Nil until the server is open.
 	service *issuing.Service
@@ -94,22 +94,6 @@ type Config struct {
 	Linger time.Duration
 	// Follow, if set, is called by Start once clients are served, also while pools are still being joined.
 	Follow func(*Server) (ending func())
-}
-
-// New takes a worker for every pool that the settings name. Close gives them back.
-func New(ctx context.Context, c Config) (*Server, error) {
-	s, err := prepare(c)
-	if err != nil {
-		return nil, err
-	}
-	err = s.open(ctx, c)
-	if err == nil {
-		err = s.service.Joined(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
 }
 
 // prepare returns a server that only answers that it is starting.
