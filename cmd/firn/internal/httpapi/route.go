@@ -21,6 +21,7 @@ type Route struct {
 	Methods string // as Allow writes them
 	Says    string // what it does
 	Query   []Parameter
+	Filled  bool // no parameter of the query may be empty
 	Header  []Parameter
 	Answer  map[string]shape // by media type
 	Open    bool             // every caller is served
@@ -90,7 +91,7 @@ var (
 		},
 	}
 	decodeRoute = Route{
-		Name: "decode", Path: "/v1/decode/{id}", Methods: readMethods,
+		Name: "decode", Path: "/v1/decode/{id}", Methods: readMethods, Filled: true, // an empty namespace or layout would be the default layout
 		Says: "Decodes an id: as the namespace that issued it, or without a namespace by its form.",
 		Query: []Parameter{
 			{Name: "format", Help: "the encoding of a number, as of the request for ids, or " + strings.Join(decode.Foreign(), ", ") + "; it is detected otherwise", Form: text},
@@ -125,7 +126,7 @@ var (
 		},
 	}
 	releaseRoute = Route{
-		Name: "releaseWorker", Path: "/v1/pools/{pool}/workers/{worker}/release", Methods: "POST",
+		Name: "releaseWorker", Path: "/v1/pools/{pool}/workers/{worker}/release", Methods: "POST", Filled: true,
 		Says: "Takes a worker from its holder, which continues with another one. The fence stays, so no id is issued twice. For administrators.",
 		Query: []Parameter{
 			{Name: "datacenter", Help: "of the worker", Form: schema{"type": "integer", "minimum": 0, "default": 0}},
@@ -204,6 +205,11 @@ func (d *Route) Values(r *http.Request) (url.Values, error) {
 			return nil, failure.BadRequest("bad_request", "%s is given %d times, as %q: give it once", name, len(values), values)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if d.Filled && query.Get(name) == "" {
+			return nil, failure.BadRequest("bad_request", "%s is empty: give it a value, or leave it out", name)
+		}
+	}
 	return query, nil
 }
 
@@ -212,14 +218,4 @@ func namesOf(of []Parameter) (names []string) {
 		names = append(names, p.Name)
 	}
 	return names
-}
-
-// filled returns an error if a parameter has no value.
-func filled(query url.Values) error {
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if query.Get(name) == "" {
-			return failure.BadRequest("bad_request", "%s is empty: give it a value, or leave it out", name)
-		}
-	}
-	return nil
 }
