@@ -121,12 +121,12 @@ func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ ht
 	return context.WithValue(ctx, callerKey{}, caller), nil
 }
 
-// callerIn returns the caller that identify has found. Each method calls it first.
+// callerIn returns the caller that identify has found; nil in a method that is open to everyone. Each method calls it first.
 func callerIn(ctx context.Context) *access.Caller {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.counted = true // the method counts it
 	}
-	c, _ := ctx.Value(callerKey{}).(*access.Caller) // identify lets no request through without a caller
+	c, _ := ctx.Value(callerKey{}).(*access.Caller)
 	return c
 }
 
@@ -204,11 +204,14 @@ func (s *connectStream) send(m *memory) error {
 	return nil
 }
 
-// through answers a request with one message and a caller.
-func through[R, A any](ctx context.Context, a *API, r *connect.Request[R], do func(*API, context.Context, *access.Caller, *R) (*A, error)) (*connect.Response[A], error) {
-	answer, err := do(a, ctx, callerIn(ctx), r.Msg)
+// through answers a question.
+func through[R, A any](ctx context.Context, a *API, r *connect.Request[R], do question[R, A]) (*connect.Response[A], error) {
+	answer, release, err := do(a, ctx, callerIn(ctx), r.Msg)
 	if err != nil {
 		return nil, a.fail(ctx, err)
+	}
+	if release != nil {
+		releaseAfterWrite(ctx, release)
 	}
 	return connect.NewResponse(answer), nil
 }
@@ -219,13 +222,8 @@ func (a overConnect) Decode(ctx context.Context, r *connect.Request[firnv1.Decod
 }
 
 // ListNamespaces returns the states of namespaces.
-func (a overConnect) ListNamespaces(ctx context.Context, _ *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
-	answer, release, err := a.list(callerIn(ctx))
-	if err != nil {
-		return nil, a.fail(ctx, err)
-	}
-	releaseAfterWrite(ctx, release)
-	return connect.NewResponse(answer), nil
+func (a overConnect) ListNamespaces(ctx context.Context, r *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
+	return through(ctx, a.API, r, (*API).list)
 }
 
 // Lease grants a lease.
@@ -242,15 +240,11 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 	const path = "/" + healthService + "/"
 	mux.Handle(path+"Check", a.plain(connect.NewUnaryHandler(path+"Check",
 		func(ctx context.Context, r *connect.Request[health.HealthCheckRequest]) (*connect.Response[health.HealthCheckResponse], error) {
-			answer, err := a.check(r.Msg)
-			if err != nil {
-				return nil, a.fail(ctx, err)
-			}
-			return connect.NewResponse(answer), nil
+			return through(ctx, a, r, (*API).check)
 		}, options)))
 	mux.Handle(path+"List", a.plain(connect.NewUnaryHandler(path+"List",
-		func(context.Context, *connect.Request[health.HealthListRequest]) (*connect.Response[health.HealthListResponse], error) {
-			return connect.NewResponse(a.statuses()), nil
+		func(ctx context.Context, r *connect.Request[health.HealthListRequest]) (*connect.Response[health.HealthListResponse], error) {
+			return through(ctx, a, r, (*API).statuses)
 		}, options)))
 	mux.Handle(path+"Watch", a.plain(connect.NewServerStreamHandler(path+"Watch",
 		func(ctx context.Context, r *connect.Request[health.HealthCheckRequest], to *connect.ServerStream[health.HealthCheckResponse]) error {

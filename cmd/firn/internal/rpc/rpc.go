@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
@@ -35,6 +36,10 @@ type API struct {
 	stall, hurry time.Duration // see steering
 	memory       sync.Pool     // of *memory
 }
+
+// A question is a method with one message and one answer. Release is called when the answer is written; it may be nil. The
+// error is counted.
+type question[R, A any] func(a *API, ctx context.Context, from *access.Caller, r *R) (answer *A, release func(), err error)
 
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
