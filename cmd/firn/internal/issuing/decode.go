@@ -111,21 +111,10 @@ func byForm(ask DecodeRequest) (decode.Contents, error) {
 	if err != nil {
 		return decode.Contents{}, failure.BadRequest("bad_layout", "%v", err)
 	}
-	text := ask.ID
-	if ask.Format == "" {
-		serials, _ := set.SerialFormat() // nil if the layout does not fit into serials
-		c, rest, found, err := decode.Kind(text, serials)
-		switch {
-		case err != nil:
-			return c, failure.BadRequest("bad_id", "%v", err)
-		case found:
-			return c, nil
-		}
-		text = rest
-	}
-	r, err := decode.Text(text, ask.Format, layout, time.Now())
+	serials, _ := set.SerialFormat() // nil if the layout does not fit into serials
+	c, err := decode.Any(ask.ID, ask.Format, layout, serials, time.Now())
 	if err != nil {
-		return decode.Contents{}, failure.BadRequest("bad_id", "%v", err)
+		return c, failure.BadRequest("bad_id", "%v", err)
 	}
-	return r.Contents(""), nil
+	return c, nil
 }
