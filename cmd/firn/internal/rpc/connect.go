@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,9 +8,10 @@ import (
 	"net/http"
 	"strings"
 
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+
 	"connectrpc.com/connect"
 	health "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
@@ -34,7 +34,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	a.registerHealth(mux, limits)
 	for _, service := range []string{reflectionService, oldReflectionService} {
 		path := "/" + service + "/" + reflectionMethod
-		mux.Handle(path, a.plain(connect.NewBidiStreamHandler(path, a.reflect, limits, connect.WithCodec(rawCodec{}))))
+		mux.Handle(path, a.plain(connect.NewBidiStreamHandler(path, a.reflect, limits)))
 	}
 }
 
@@ -270,56 +270,20 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 }
 
 // reflect answers questions about the schema.
-func (a *API) reflect(ctx context.Context, stream *connect.BidiStream[raw, raw]) error {
+func (a *API) reflect(ctx context.Context, stream *connect.BidiStream[reflectionv1.ServerReflectionRequest, reflectionv1.ServerReflectionResponse]) error {
 	leave, err := enter(share.Watches, clientIn(ctx))
 	if err != nil {
 		return a.fail(ctx, err)
 	}
 	defer leave()
-	var of reflection
-	for {
+	receive := func() (*reflectionv1.ServerReflectionRequest, error) {
 		question, err := stream.Receive()
 		if errors.Is(err, io.EOF) {
-			return nil
+			err = io.EOF // which the library of connect wraps
 		}
-		if err != nil {
-			return err
-		}
-		answer, err := of.answer(*question)
-		if err != nil {
-			return connect.NewError(connect.CodeInvalidArgument, err)
-		}
-		if err := stream.Send((*raw)(&answer)); err != nil {
-			return err
-		}
+		return question, err
 	}
-}
-
-// rawCodec leaves messages as they are.
-type rawCodec struct{}
-
-// Name implements [connect.Codec].
-func (rawCodec) Name() string { return "proto" }
-
-// Marshal implements [connect.Codec]. Errors have details, which are messages of protobuf.
-func (rawCodec) Marshal(v any) ([]byte, error) {
-	switch m := v.(type) {
-	case *raw:
-		return *m, nil
-	case proto.Message:
-		return proto.Marshal(m)
-	}
-	return nil, errMessage
-}
-
-// Unmarshal implements [connect.Codec].
-func (rawCodec) Unmarshal(data []byte, v any) error {
-	m, ok := v.(*raw)
-	if !ok {
-		return errMessage
-	}
-	*m = bytes.Clone(data)
-	return nil
+	return reflectionStream{receive: receive, send: stream.Send}.answer()
 }
 
 // clientIn returns the client of a request.
