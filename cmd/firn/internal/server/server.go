@@ -217,8 +217,11 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 	api.Register(mux)
 	s.rpc.Register(mux)
 	front := s.service.Front(issuing.HTTP)
-	metrics := guarded(front.Reader(), promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
+	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	api.Serve(mux, &httpapi.Metrics, func(w http.ResponseWriter, r *http.Request) error {
+		if err := front.Reader().Metrics(r); err != nil {
+			return err
+		}
 		metrics.ServeHTTP(w, r)
 		return nil
 	})
