@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 )
 
 // Bounds on the resources of a connection.
@@ -66,15 +67,15 @@ const (
 
 // Server is the interface. Make one with [New]. Its methods may be called concurrently.
 type Server struct {
-	cfg        Config
-	front      *issuing.Front
-	reader     issuing.Reader
-	table      *table
-	started    time.Time
-	lastID     atomic.Int64
-	commands   atomic.Int64 // answered
-	lastWarned atomic.Int64 // when the log last warned of HTTP, since started
-	scratches  sync.Pool    // of *scratch
+	cfg       Config
+	front     *issuing.Front
+	reader    issuing.Reader
+	table     *table
+	started   time.Time
+	lastID    atomic.Int64
+	commands  atomic.Int64      // answered
+	warned    *telemetry.Seldom // of HTTP, in the log
+	scratches sync.Pool         // of *scratch
 
 	ctx      context.Context // of requests; ends with Close
 	cancel   context.CancelFunc
@@ -103,7 +104,7 @@ func New(cfg Config) *Server {
 	}
 	front := cfg.Service.Front(issuing.RESP)
 	s := &Server{
-		cfg: cfg, front: front, reader: front.Reader(), table: newTable(), started: time.Now(),
+		cfg: cfg, front: front, reader: front.Reader(), table: newTable(), started: time.Now(), warned: telemetry.NewSeldom(time.Minute),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

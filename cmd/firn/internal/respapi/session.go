@@ -158,8 +158,7 @@ func crossProtocol(word []byte) bool {
 
 // warnOfHTTP warns the operator, at most once a minute.
 func (s *Server) warnOfHTTP(remote net.Addr) {
-	now, last := time.Since(s.started)+time.Minute, s.lastWarned.Load()
-	if int64(now)-last >= int64(time.Minute) && s.lastWarned.CompareAndSwap(last, int64(now)) {
+	if _, due := s.warned.Due(time.Since(s.started)); due {
 		s.cfg.Log.Warn("closed a connection: the client speaks HTTP on the port of the Redis protocol (HTTP has a port of its own; an attacker may have made a browser connect)", "remote", remote)
 	}
 }
