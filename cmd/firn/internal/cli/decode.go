@@ -49,12 +49,7 @@ lists the presets that give a plausible one.`,
   firn next -n 3 | firn decode -
   firn decode 507f1f77bcf86cd799439011
   firn decode --kind serial --prefix PAY --check luhn PAY20261121092742220000032733111`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(errors.New("decode needs an id, or - to read them from standard input"))
-			}
-			return nil
-		},
+		Args: someIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := kindToDecode(cmd.Flags(), kind)
 			if err != nil {

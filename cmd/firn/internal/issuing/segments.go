@@ -18,18 +18,6 @@ type segments struct {
 	mending mending
 }
 
-func newSegments(name string, cfg segment.Config) (*segments, error) {
-	all, err := segment.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	n, err := all.Namespace(name)
-	if err != nil {
-		return nil, errors.Join(err, all.Close(ended))
-	}
-	return &segments{all: all, name: n, mending: mending{look: n.Prepare}}, nil
-}
-
 func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
 	return patiently(ctx, func(ctx context.Context) error {
 		n, err := s.name.Fill(ctx, ids)
@@ -112,9 +100,17 @@ func (b *builder) segments(ctx context.Context, was *Namespace, name string, set
 			cfg.Start = max(cfg.Start, old.Last+1)
 		}
 	}
-	made, err := newSegments(name, cfg)
-	if err != nil || old.Left == 0 {
-		return made, err
+	all, err := segment.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n, err := all.Namespace(name)
+	if err != nil {
+		return nil, errors.Join(err, all.Close(ended))
+	}
+	made := &segments{all: all, name: n, mending: mending{look: n.Prepare}}
+	if old.Left == 0 {
+		return made, nil
 	}
 	if err := made.name.Prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("no range could be fetched by the new settings: %w", err), made.close(ended))

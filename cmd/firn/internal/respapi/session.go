@@ -148,8 +148,6 @@ func errorText(f *failure.Failure) string {
 // errLate answers the commands for which a shutdown leaves no time.
 var errLate = &failure.Failure{Status: http.StatusServiceUnavailable, Code: "shutting_down", Message: "the server is shutting down: ask another server, or this one later", Retry: time.Second}
 
-func badProtocol(err error) error { return failure.BadRequest("bad_request", "%v", err) }
-
 // crossProtocol reports whether a word begins a line of an HTTP request, which an attacker
 // may have made a browser send. Redis checks this too.
 func crossProtocol(word []byte) bool {
