@@ -34,7 +34,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		return a.front.Refuse(client.Refusal(share.Watches))
 	}
 	defer client.Give(share.Watches, 1)
-	view, release, err := a.reader.View(c.caller, names)
+	view, release, err := a.front.View(c.caller, names)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		client.Turn(true)
-		if view, release, err = a.reader.View(c.caller, names); err != nil {
+		if view, release, err = a.front.View(c.caller, names); err != nil {
 			_ = out.send("error", errorBody(failure.Of(err))) // the client may have gone
 			return nil
 		}

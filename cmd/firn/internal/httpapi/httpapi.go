@@ -28,7 +28,6 @@ const idsPath = "/v1/ids/"
 type API struct {
 	service *issuing.Service
 	front   *issuing.Front
-	reader  issuing.Reader
 	log     *slog.Logger
 	answers sync.Pool     // of *answer
 	bodies  sync.Pool     // of *body
@@ -41,8 +40,7 @@ type API struct {
 
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
-	front := s.Front(issuing.HTTP)
-	a := &API{service: s, front: front, reader: front.Reader(), log: log, ending: make(chan struct{})}
+	a := &API{service: s, front: s.Front(issuing.HTTP), log: log, ending: make(chan struct{})}
 	a.drain = sync.OnceFunc(func() { close(a.ending) })
 	a.description = sync.OnceValue(func() []byte { return describe(a.served) })
 	return a
@@ -233,7 +231,7 @@ func (a *API) answer(mux *http.ServeMux, d *Route, do func(*call) (any, error)) 
 }
 
 func (a *API) decode(c *call) (any, error) {
-	return a.reader.Decode(c.caller, issuing.DecodeRequest{
+	return a.front.Decode(c.caller, issuing.DecodeRequest{
 		ID: c.PathValue("id"), Format: c.query.Get("format"), Namespace: c.query.Get("namespace"),
 		Layout: c.query.Get("layout"), Unit: c.query.Get("unit"), Epoch: c.query.Get("epoch"),
 	})
@@ -245,17 +243,17 @@ type namespaces struct {
 }
 
 func (a *API) listNamespaces(c *call) (any, error) {
-	list, release, err := a.reader.List(c.caller)
+	list, release, err := a.front.List(c.caller)
 	c.done = release
 	return namespaces{list}, err
 }
 
 func (a *API) oneNamespace(c *call) (any, error) {
-	return a.reader.State(c.caller, c.PathValue("namespace"))
+	return a.front.State(c.caller, c.PathValue("namespace"))
 }
 
 func (a *API) workers(c *call) (any, error) {
-	return a.reader.Slots(c.Context(), c.caller, c.PathValue("pool"))
+	return a.front.Slots(c.Context(), c.caller, c.PathValue("pool"))
 }
 
 func (a *API) release(c *call) (any, error) {
@@ -267,7 +265,7 @@ func (a *API) release(c *call) (any, error) {
 	if err != nil {
 		return nil, a.front.Refuse(failure.BadRequest("bad_request", "datacenter %q is not a number", c.query.Get("datacenter")))
 	}
-	return a.reader.Release(c.Context(), c.caller, c.PathValue("pool"), datacenter, worker)
+	return a.front.Release(c.Context(), c.caller, c.PathValue("pool"), datacenter, worker)
 }
 
-func (a *API) store(c *call) (any, error) { return a.reader.Store(c.Context(), c.caller) }
+func (a *API) store(c *call) (any, error) { return a.front.Store(c.Context(), c.caller) }

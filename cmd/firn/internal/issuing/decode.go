@@ -17,13 +17,13 @@ type DecodeRequest struct {
 }
 
 // Decode decodes an id: as the namespace that issued it, or without a namespace by its form.
-func (r Reader) Decode(caller *access.Caller, ask DecodeRequest) (decode.Contents, error) {
-	ns, err := r.issuer(caller, ask)
+func (f *Front) Decode(caller *access.Caller, ask DecodeRequest) (decode.Contents, error) {
+	ns, err := f.issuer(caller, ask)
 	if err != nil {
 		return decode.Contents{}, err // which is counted
 	}
 	if err := decode.CheckFormat(ask.Format); err != nil {
-		return decode.Contents{}, r.front.Refuse(failure.BadRequest("bad_format", "%v", err))
+		return decode.Contents{}, f.Refuse(failure.BadRequest("bad_format", "%v", err))
 	}
 	var c decode.Contents
 	if ns != nil {
@@ -32,17 +32,16 @@ func (r Reader) Decode(caller *access.Caller, ask DecodeRequest) (decode.Content
 		c, err = byForm(ask)
 	}
 	if err != nil {
-		return decode.Contents{}, r.front.Refuse(err)
+		return decode.Contents{}, f.Refuse(err)
 	}
 	return c, nil
 }
 
 // issuer returns the namespace of a request if the caller may read its ids; nil for a request that has none.
-func (r Reader) issuer(caller *access.Caller, ask DecodeRequest) (*Namespace, error) {
+func (f *Front) issuer(caller *access.Caller, ask DecodeRequest) (*Namespace, error) {
 	if ask.Namespace == "" {
 		return nil, nil //nolint:nilnil // not an error
 	}
-	f := r.front
 	now := f.service.now.Load()
 	caller, err := f.allow(now, caller, ask.Namespace, 1)
 	if err != nil {

@@ -46,17 +46,17 @@ const MaxViewed = 100
 //
 // What a namespace has issued is traffic. So a caller sees it if it may see the metrics, or what a veil hides where there
 // is one.
-func (r Reader) View(caller *access.Caller, names []string) (v View, release func(), err error) {
-	s := r.front.service
+func (f *Front) View(caller *access.Caller, names []string) (v View, release func(), err error) {
+	s := f.service
 	now := s.now.Load()
-	caller, err = r.front.current(now, caller, 1)
+	caller, err = f.current(now, caller, 1)
 	if err != nil {
 		return v, nil, err
 	}
 	names, more := now.viewed(caller, names)
 	client, size := caller.Client(), len(names)*sizeOfState
 	if !client.Take(share.Memory, size) {
-		return v, nil, r.front.Refuse(client.Refusal(share.Memory))
+		return v, nil, f.Refuse(client.Refusal(share.Memory))
 	}
 	v = View{
 		At: time.Now().UTC(), Caller: caller.Name(), Admin: caller.Admin(), Counts: caller.Admin() || now.access.OpenMetrics(),

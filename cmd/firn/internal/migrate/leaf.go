@@ -23,7 +23,6 @@ import (
 // check access.
 type Leaf struct {
 	spring
-	reader  issuing.Reader
 	zone    *time.Location
 	batches sync.Pool // of *issuing.Batch
 }
@@ -31,8 +30,7 @@ type Leaf struct {
 // NewLeaf returns the interface to a service. Decoded times are shown in zone; Leaf uses that of its
 // machine.
 func NewLeaf(s *issuing.Service, zone *time.Location, log *slog.Logger) *Leaf {
-	front := s.Front(issuing.Leaf)
-	return &Leaf{spring: spring{front, log}, reader: front.Reader(), zone: zone}
+	return &Leaf{spring: spring{s.Front(issuing.Leaf), log}, zone: zone}
 }
 
 const (
@@ -223,7 +221,7 @@ func (l *Leaf) decode(w http.ResponseWriter, r *http.Request) {
 	if ask.Namespace == "" {
 		ask.Layout = "leaf"
 	}
-	decoded, err := l.reader.Decode(caller, ask)
+	decoded, err := l.front.Decode(caller, ask)
 	result := decoded.Parts
 	if err == nil && result == nil {
 		err = l.front.Refuse(failure.BadRequest("bad_request", "the ids of namespace %s, of kind %s, have no worker in them", ask.Namespace, decoded.Kind))

@@ -69,7 +69,6 @@ const (
 type Server struct {
 	cfg       Config
 	front     *issuing.Front
-	reader    issuing.Reader
 	table     *table
 	started   time.Time
 	lastID    atomic.Int64
@@ -102,9 +101,8 @@ func New(cfg Config) *Server {
 	if cfg.FinalAnswers == 0 {
 		cfg.FinalAnswers = defaultFinalAnswers
 	}
-	front := cfg.Service.Front(issuing.RESP)
 	s := &Server{
-		cfg: cfg, front: front, reader: front.Reader(), table: newTable(), started: time.Now(), warned: telemetry.NewSeldom(time.Minute),
+		cfg: cfg, front: cfg.Service.Front(issuing.RESP), table: newTable(), started: time.Now(), warned: telemetry.NewSeldom(time.Minute),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

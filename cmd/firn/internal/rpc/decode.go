@@ -18,7 +18,7 @@ import (
 
 // decode returns the parts of an id.
 func (a *API) decode(_ context.Context, from *access.Caller, r *firnv1.DecodeRequest) (answer *firnv1.DecodeResponse, release func(), err error) {
-	contents, err := a.reader.Decode(from, issuing.DecodeRequest{
+	contents, err := a.front.Decode(from, issuing.DecodeRequest{
 		ID: r.GetId(), Format: r.GetFormat(), Namespace: r.GetNamespace(),
 		Layout: r.GetLayout(), Unit: r.GetUnit(), Epoch: r.GetEpoch(),
 	})
@@ -66,7 +66,7 @@ func set(answer *firnv1.DecodeResponse, f decode.Field) error {
 
 // list returns the states of namespaces.
 func (a *API) list(_ context.Context, from *access.Caller, _ *firnv1.ListNamespacesRequest) (answer *firnv1.ListNamespacesResponse, release func(), err error) {
-	states, release, err := a.reader.List(from)
+	states, release, err := a.front.List(from)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,7 +27,6 @@ const maxMessage = 64 << 10
 type API struct {
 	service *issuing.Service
 	front   *issuing.Front
-	reader  issuing.Reader
 	log     *slog.Logger
 
 	ending context.Context // done when streams must end
@@ -43,9 +42,8 @@ type question[R, A any] func(a *API, ctx context.Context, from *access.Caller, r
 
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
-	front := s.Front(issuing.RPC)
 	a := &API{
-		service: s, front: front, reader: front.Reader(), log: log,
+		service: s, front: s.Front(issuing.RPC), log: log,
 		stall: stall, hurry: hurry,
 	}
 	a.ending, a.end = context.WithCancel(context.Background())

@@ -219,7 +219,7 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 	front := s.service.Front(issuing.HTTP)
 	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	api.Serve(mux, &httpapi.Metrics, func(w http.ResponseWriter, r *http.Request) error {
-		if err := front.Reader().Metrics(r); err != nil {
+		if err := front.Metrics(r); err != nil {
 			return err
 		}
 		metrics.ServeHTTP(w, r)
