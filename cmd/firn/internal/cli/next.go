@@ -85,7 +85,7 @@ named counter in the store instead. The default store is a folder of this user.`
 	flags.add(cmd, 2*time.Second)
 	as.add(cmd, &flags.set)
 	cmd.Flags().Int64VarP(&n, "n", "n", 1, "number of ids")
-	cmd.Flags().StringVar(&format, "format", "decimal", formatHelp)
+	cmd.Flags().StringVar(&format, "format", "decimal", encodingHelp+", readable; with :fixed also decimal:fixed and so on")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}; valid JSON even if some ids could not be made`)
 	return cmd
 }

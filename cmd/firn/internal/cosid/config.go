@@ -14,7 +14,7 @@ import (
 // shareName is the name of CosId's default id generator, which /ids without a name means.
 const shareName = "__share__"
 
-// Config is the configuration of a [Handler]. All fields are required, except Time, Issue and Log. The errors of its
+// Config is the configuration of a [Handler]. All fields are required, except Time and Log. The errors of its
 // functions are those that package failure knows; clients get their statuses, but 400 instead of 404, as CosId answers.
 type Config struct {
 	// Store keeps machine numbers and segments.
@@ -23,7 +23,7 @@ type Config struct {
 	Time firn.TimeSource
 
 	// Issue returns the next id of a name as text, for /ids, to a caller that Allow has returned. Number asks for a 64-bit number; a name
-	// without numbers then loses no id. If Issue is nil, /ids does not exist.
+	// without numbers then loses no id.
 	Issue func(ctx context.Context, caller *access.Caller, name string, number bool) (string, error)
 	// Allow returns the caller of a request, or an error if it may not use the name. The name
 	// is Firn's name of a machine namespace, a segment or a namespace of ids, see [FirnName].

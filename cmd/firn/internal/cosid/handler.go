@@ -48,12 +48,8 @@ func (h *handler) shouldLog(kind string) (omitted int, ok bool) {
 // /ids. Mount it at these, or below a prefix that is stripped. It reads no request bodies, and
 // leaves their limit to the server.
 func Handler(cfg Config) (http.Handler, error) {
-	if cfg.Time == nil {
-		cfg.Time = firn.SystemTime()
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Time = cmp.Or(cfg.Time, firn.SystemTime())
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	h := &handler{cfg: cfg, logged: map[string]*telemetry.Seldom{}}
 	var err error
 	if h.machines, err = registrar.New(registrar.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log}); err != nil {
@@ -69,12 +65,10 @@ func Handler(cfg Config) (http.Handler, error) {
 	})
 	h.route(mux, "segments", "/segments/distributor/{namespace}/{name}", methods{http.MethodPost: h.createSegment})
 	h.route(mux, "segments", "/segments/{namespace}/{name}", methods{http.MethodPatch: h.nextMaxID})
-	if cfg.Issue != nil {
-		h.route(mux, "ids", "/ids", methods{http.MethodGet: h.id})
-		h.route(mux, "ids", "/ids/{name}", methods{http.MethodGet: h.id})
-		h.route(mux, "ids", "/ids/as-string", methods{http.MethodGet: h.idAsString})
-		h.route(mux, "ids", "/ids/as-string/{name}", methods{http.MethodGet: h.idAsString})
-	}
+	h.route(mux, "ids", "/ids", methods{http.MethodGet: h.id})
+	h.route(mux, "ids", "/ids/{name}", methods{http.MethodGet: h.id})
+	h.route(mux, "ids", "/ids/as-string", methods{http.MethodGet: h.idAsString})
+	h.route(mux, "ids", "/ids/as-string/{name}", methods{http.MethodGet: h.idAsString})
 	h.route(mux, "other", "/", methods{})
 	return mux, nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
@@ -79,7 +78,7 @@ var (
 		Says: "Issues ids. All are answered, or none. A retry after any error is safe: the ids of a lost answer are never issued again.",
 		Query: []Parameter{
 			{Name: "count", Help: "how many ids; at most limits.batch of the configuration, by default 100000, and what the rate allows", Form: schema{"type": "integer", "minimum": 1, "default": 1}},
-			{Name: "format", Help: "how numbers are written; without it in decimal", Form: schema{"type": "string", "enum": formats()}},
+			{Name: "format", Help: "how numbers are written; without it in decimal", Form: schema{"type": "string", "enum": append(decode.Encodings(), readable)}},
 			{Name: "numbers", Help: "whether ids are JSON numbers, which JavaScript rounds above 2^53; only with decimal ids", Form: schema{"type": "boolean", "default": false}},
 			{Name: "once", Help: "any text: it makes addresses differ for caches that do not obey", Form: text},
 		},
@@ -174,17 +173,6 @@ var (
 		Codes: map[int][]string{http.StatusForbidden: {"forbidden"}},
 	}
 )
-
-// formats returns the values of format in a request for ids.
-func formats() (all []string) {
-	for e := firn.Decimal; ; e++ {
-		name := e.String()
-		if _, err := firn.ParseEncoding(name); err != nil {
-			return append(all, readable)
-		}
-		all = append(all, name)
-	}
-}
 
 // Values returns the query of a request. An unreadable query is an error, since the unreadable part may be one of the
 // parameters. So is another parameter: it may be a typing mistake in one of them.

@@ -7,6 +7,7 @@
 package respapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,18 +90,10 @@ type Server struct {
 
 // New returns the interface to a service. Close ends it.
 func New(cfg Config) *Server {
-	if cfg.ReadTimeout == 0 {
-		cfg.ReadTimeout = defaultReadTimeout
-	}
-	if cfg.WriteTimeout == 0 {
-		cfg.WriteTimeout = defaultWriteTimeout
-	}
-	if cfg.TransactionTimeout == 0 {
-		cfg.TransactionTimeout = defaultTransactionTimeout
-	}
-	if cfg.FinalAnswers == 0 {
-		cfg.FinalAnswers = defaultFinalAnswers
-	}
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, defaultReadTimeout)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, defaultWriteTimeout)
+	cfg.TransactionTimeout = cmp.Or(cfg.TransactionTimeout, defaultTransactionTimeout)
+	cfg.FinalAnswers = cmp.Or(cfg.FinalAnswers, defaultFinalAnswers)
 	s := &Server{
 		cfg: cfg, front: cfg.Service.Front(issuing.RESP), table: newTable(), started: time.Now(), warned: telemetry.NewSeldom(time.Minute),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
