@@ -23,7 +23,7 @@ import (
 // decodable returns the kinds whose ids can be decoded without the store.
 func decodable() []*settings.Kind {
 	return slices.DeleteFunc(slices.Clone(settings.Kinds), func(k *settings.Kind) bool {
-		return isCounted(k) || k.Read == nil && !k.Numeric
+		return k.Counted() || k.Read == nil && !k.Numeric
 	})
 }
 

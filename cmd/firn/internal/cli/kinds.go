@@ -25,7 +25,7 @@ func kindHelp() string {
 		if k.Help != "" {
 			name += " (" + k.Help + ")"
 		}
-		if isCounted(k) {
+		if k.Counted() {
 			counted = append(counted, name)
 			continue
 		}
@@ -147,7 +147,7 @@ func newAppender(set settings.Namespace, format string, layout firn.Layout) (app
 		if err != nil {
 			return nil, err
 		}
-		if w.Readable && isCounted(k) {
+		if w.Readable && k.Counted() {
 			return nil, fmt.Errorf("--format readable writes the time of an id; those of --kind %s have none", k.Name)
 		}
 		return w.append, nil

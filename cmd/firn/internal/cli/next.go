@@ -62,7 +62,7 @@ named counter in the store instead. The default store is a folder of this user.`
 				}
 				return p.ending(writeWide(cmd.Context(), set, n, p))
 			}
-			if isCounted(k) {
+			if k.Counted() {
 				c, err := as.counted(cmd.Flags(), set, n, format, flags.counterLog(cmd.ErrOrStderr()))
 				if err != nil {
 					return usage(err)

@@ -59,7 +59,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	a.answer(mux, &releaseRoute, a.release)
 	a.answer(mux, &storeRoute, a.store)
 	a.Serve(mux, &eventsRoute, a.events)
-	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
+	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error { return Plain(w, "ok\n") })
 	a.Serve(mux, &readyRoute, a.ready)
 	a.Serve(mux, &describeRoute, a.describe)
 	a.answer(mux, &leaseGrantRoute, a.grantLease)
@@ -102,7 +102,7 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	if lacking := a.service.Lacking(); lacking != "" && len(names) == 0 {
 		text += "but not " + lacking + "\n"
 	}
-	return plain(w, text)
+	return Plain(w, text)
 }
 
 // handle checks the method, and answers errors of h.
@@ -180,7 +180,8 @@ func write(w http.ResponseWriter, status int, text []byte) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-func plain(w http.ResponseWriter, text string) error {
+// Plain answers with a text.
+func Plain(w http.ResponseWriter, text string) error {
 	w.Header()["Content-Type"] = typeText
 	_, _ = w.Write([]byte(text)) // as above
 	return nil

@@ -18,8 +18,7 @@ import (
 // starting answers HTTP requests until the server has its workers.
 func starting(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/livez" {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte("ok\n")) // a failed write means that the client has gone
+		_ = httpapi.Plain(w, "ok\n") // it is always nil
 		return
 	}
 	fail(w, r, errStarting())
