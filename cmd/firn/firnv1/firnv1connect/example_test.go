@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/http/httptest"
 
 	"connectrpc.com/connect"
 
@@ -20,14 +20,20 @@ import (
 // serve stands for firn serve.
 func serve() (url string, stop func()) {
 	users := settings.Namespace{Kind: "segment"}
-	s, err := server.New(context.Background(), server.Config{Settings: settings.Config{Namespaces: map[string]settings.Namespace{"users": users}}, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)})
+	cfg := server.Config{Settings: settings.Config{Namespaces: map[string]settings.Namespace{"users": users}}, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
-	h := httptest.NewServer(s.Handler())
-	return h.URL, func() {
-		h.Close()
-		if err := s.Close(); err != nil {
+	ctx, cancel := context.WithCancel(context.Background())
+	served, opened := make(chan error, 1), make(chan struct{})
+	go func() {
+		served <- server.Start(ctx, cfg, server.Listeners{HTTP: listener}, func(*server.Server) { close(opened) })
+	}()
+	<-opened
+	return "http://" + listener.Addr().String(), func() {
+		cancel()
+		if err := <-served; err != nil {
 			panic(err)
 		}
 	}

@@ -19,28 +19,30 @@ import (
 // serve serves two namespaces until the test ends, and returns the address.
 func serve(t *testing.T) string {
 	t.Helper()
-	srv, err := server.New(t.Context(), server.Config{Settings: settings.Config{Namespaces: map[string]settings.Namespace{
+	cfg := server.Config{Settings: settings.Config{Namespaces: map[string]settings.Namespace{
 		"users": {Kind: "segment"}, "random": {Kind: "uuid"},
-	}}, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, server.Listeners{HTTP: listener}) }()
+	served, opened := make(chan error, 1), make(chan struct{})
+	go func() {
+		served <- server.Start(ctx, cfg, server.Listeners{HTTP: listener}, func(*server.Server) { close(opened) })
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
 	})
+	select {
+	case <-opened:
+	case err := <-served:
+		served <- nil
+		t.Fatal(err)
+	}
 	return listener.Addr().String()
 }
 

@@ -264,6 +264,14 @@ func atMostOne(cmd *cobra.Command, args []string, name string) error {
 	return nil
 }
 
+// someIDs refuses no argument as wrong usage.
+func someIDs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage(fmt.Errorf("%s needs an id, or - to read them from standard input", cmd.Name()))
+	}
+	return nil
+}
+
 // noArgs refuses arguments as wrong usage.
 func noArgs(cmd *cobra.Command, args []string) error {
 	switch {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
@@ -48,7 +47,7 @@ func completionOf(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "kind":
 		return words(kindNames()...)
 	case "layout":
-		return words(presetNames()...)
+		return words(decode.Presets()...)
 	case "format":
 		also := []string{"readable"}
 		switch cmd.Name() {
@@ -57,7 +56,7 @@ func completionOf(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		case "decode":
 			also = append(also, decode.Foreign()...)
 		}
-		return words(append(strings.Split(encodingHelp, ", "), also...)...)
+		return words(append(decode.Encodings(), also...)...)
 	case "color":
 		return words(colourModes...)
 	case "log":
@@ -84,13 +83,6 @@ func completionOf(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 
 func words(values ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
-}
-
-func presetNames() (names []string) {
-	for _, p := range firn.Presets() {
-		names = append(names, p.Name)
-	}
-	return names
 }
 
 // completePools completes the names of pools in the store of the command line.

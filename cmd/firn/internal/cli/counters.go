@@ -94,7 +94,7 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 		if err != nil {
 			return err
 		}
-		return writeNumbers(ctx, format, c.n, p)
+		return writeTexts(ctx, c.n, p, format.Reserve)
 	})
 }
 
@@ -131,17 +131,17 @@ func stripeHint(err error) error {
 	return err
 }
 
-// writeNumbers makes n business numbers.
-func writeNumbers(ctx context.Context, format *numbering.Format, n int64, p *printer) error {
+// writeTexts writes n ids that are texts. Some makes up to so many of them, which it returns with an error too.
+func writeTexts(ctx context.Context, n int64, p *printer, some func(ctx context.Context, n int) ([]string, error)) error {
 	for left := n; left > 0; {
-		texts, err := format.Reserve(ctx, int(min(left, chunk)))
-		if err != nil {
-			return err
-		}
+		texts, err := some(ctx, int(min(left, chunk)))
 		for _, text := range texts {
 			if err := p.add(func(dst []byte) ([]byte, error) { return p.appendText(dst, text) }); err != nil {
 				return err
 			}
+		}
+		if err != nil {
+			return err
 		}
 		if err := p.flush(); err != nil {
 			return err

@@ -23,7 +23,7 @@ import (
 // decodable returns the kinds whose ids can be decoded without the store.
 func decodable() []*settings.Kind {
 	return slices.DeleteFunc(slices.Clone(settings.Kinds), func(k *settings.Kind) bool {
-		return isCounted(k) || k.Read == nil && !k.Numeric
+		return k.Counted() || k.Read == nil && !k.Numeric
 	})
 }
 
@@ -49,29 +49,15 @@ lists the presets that give a plausible one.`,
   firn next -n 3 | firn decode -
   firn decode 507f1f77bcf86cd799439011
   firn decode --kind serial --prefix PAY --check luhn PAY20261121092742220000032733111`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(errors.New("decode needs an id, or - to read them from standard input"))
-			}
-			return nil
-		},
+		Args: someIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			k, err := kindToDecode(cmd.Flags(), kind)
 			if err != nil {
 				return usage(err)
 			}
-			var (
-				layout  firn.Layout
-				serials *serial.Format // recognizes serials by their form
-				read    func(string) (decode.Contents, error)
-			)
+			var layout firn.Layout
 			if k == nil || k.Source == settings.Generator {
 				if layout, err = flags.parse(); err != nil {
-					return usage(err)
-				}
-			}
-			if k == nil {
-				if serials, err = knownSerials(cmd.Flags(), flags.set); err != nil {
 					return usage(err)
 				}
 			}
@@ -80,51 +66,58 @@ lists the presets that give a plausible one.`,
 					return usage(err)
 				}
 			}
-			if k != nil && k.Read != nil {
+			var read func(string) (decode.Contents, error)
+			switch {
+			case k == nil:
+				serials, err := knownSerials(cmd.Flags(), flags.set)
+				if err != nil {
+					return usage(err)
+				}
+				read = func(text string) (decode.Contents, error) {
+					return decode.Any(text, format, layout, serials, time.Now())
+				}
+			case k.Read != nil:
 				set := k.Only(flags.set)
 				read, err = set.ReadByForm()
 				if err := errors.Join(refuseEmpty(cmd.Flags(), set, k.Settings()), err); err != nil {
 					return usage(err)
+				}
+			default:
+				read = func(text string) (decode.Contents, error) {
+					r, err := decode.Text(text, format, layout, time.Now())
+					return r.Contents(""), err
 				}
 			}
 			p := paletteOf(cmd)
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0
 			show := func(text string) error {
-				t, rest, thing := decode.Contents{}, text, read != nil
-				var err error
-				switch {
-				case thing:
-					t, err = read(text)
-				case k == nil && format == "":
-					t, rest, thing, err = decode.Kind(text, serials)
-				}
-				var r decode.Result
-				if err == nil && !thing {
-					r, err = decode.Text(rest, format, layout, time.Now())
-				}
+				t, err := read(text)
 				if err != nil {
 					return err
 				}
-				if asJSON && thing {
-					return json.NewEncoder(out).Encode(t)
+				var about doubt
+				if t.Parts != nil {
+					about = doubtful(t.Parts.ID, layout, time.Now())
 				}
-				about := doubtful(r.ID, layout, time.Now())
-				if asJSON {
+				switch {
+				case asJSON && t.Parts == nil:
+					return json.NewEncoder(out).Encode(t)
+				case asJSON:
 					return json.NewEncoder(out).Encode(struct {
 						decode.Result
 						doubt
-					}{r, about})
+					}{*t.Parts, about})
 				}
 				if count++; count > 1 {
 					fmt.Fprintln(out)
 				}
-				if thing {
+				if t.Parts == nil {
 					explainContents(out, p, text, t)
-				} else {
-					explain(out, p, text, layout, r)
-					about.print(out, p)
+					return nil
 				}
+				explain(out, p, text, layout, *t.Parts)
+				about.print(out, p)
 				return nil
 			}
 			return errors.Join(eachID(args, cmd.InOrStdin(), show), out.Flush())

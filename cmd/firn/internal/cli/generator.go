@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,9 +108,8 @@ type writer struct {
 	layout firn.Layout
 }
 
-const formatHelp = encodingHelp + ", readable; with :fixed also decimal:fixed and so on"
-
-const encodingHelp = "decimal, hex, base32, base36, base58, base62, base64, base64url, base2"
+// encodingHelp lists the encodings.
+var encodingHelp = strings.Join(decode.Encodings(), ", ")
 
 // newWriter parses --format.
 func newWriter(format string, layout firn.Layout) (writer, error) {

@@ -25,7 +25,7 @@ func kindHelp() string {
 		if k.Help != "" {
 			name += " (" + k.Help + ")"
 		}
-		if isCounted(k) {
+		if k.Counted() {
 			counted = append(counted, name)
 			continue
 		}
@@ -104,29 +104,20 @@ func writeWide(ctx context.Context, set settings.Namespace, n int64, p *printer)
 	if err != nil {
 		return err
 	}
-	for made := range n {
-		if made%chunk == chunk-1 {
-			if err := p.flush(); err != nil {
-				return err
+	return writeTexts(ctx, n, p, func(ctx context.Context, n int) ([]string, error) {
+		texts := make([]string, 0, n)
+		for range n {
+			id, text, err := next(ctx)
+			if err != nil {
+				return texts, err
 			}
-			if ctx.Err() != nil {
-				return fmt.Errorf("stopped with %d ids to go: %w", n-made, context.Cause(ctx))
-			}
-		}
-		id, text, err := next(ctx)
-		if err != nil {
-			return err
-		}
-		if err := p.add(func(dst []byte) ([]byte, error) {
 			if prefix != nil {
-				return append(dst, prefix.Bytes(id)...), nil
+				text = prefix.Bytes(id)
 			}
-			return append(dst, text...), nil
-		}); err != nil {
-			return err
+			texts = append(texts, text)
 		}
-	}
-	return nil
+		return texts, nil
+	})
 }
 
 // An appender appends an id in its text form.
@@ -156,7 +147,7 @@ func newAppender(set settings.Namespace, format string, layout firn.Layout) (app
 		if err != nil {
 			return nil, err
 		}
-		if w.Readable && isCounted(k) {
+		if w.Readable && k.Counted() {
 			return nil, fmt.Errorf("--format readable writes the time of an id; those of --kind %s have none", k.Name)
 		}
 		return w.append, nil

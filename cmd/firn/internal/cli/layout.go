@@ -57,7 +57,7 @@ func newLayout() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:       "layout [LAYOUT]",
-		ValidArgs: presetNames(),
+		ValidArgs: decode.Presets(),
 		Short:     "Show the limits of a layout, or list the presets",
 		Long: `layout shows the limits of a layout: its first and last time, its workers, its ids
 per second. --at prints the smallest and the largest id of a moment, --at and --until

@@ -62,7 +62,7 @@ named counter in the store instead. The default store is a folder of this user.`
 				}
 				return p.ending(writeWide(cmd.Context(), set, n, p))
 			}
-			if isCounted(k) {
+			if k.Counted() {
 				c, err := as.counted(cmd.Flags(), set, n, format, flags.counterLog(cmd.ErrOrStderr()))
 				if err != nil {
 					return usage(err)
@@ -85,7 +85,7 @@ named counter in the store instead. The default store is a folder of this user.`
 	flags.add(cmd, 2*time.Second)
 	as.add(cmd, &flags.set)
 	cmd.Flags().Int64VarP(&n, "n", "n", 1, "number of ids")
-	cmd.Flags().StringVar(&format, "format", "decimal", formatHelp)
+	cmd.Flags().StringVar(&format, "format", "decimal", encodingHelp+", readable; with :fixed also decimal:fixed and so on")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}; valid JSON even if some ids could not be made`)
 	return cmd
 }

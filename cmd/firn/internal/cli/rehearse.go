@@ -12,7 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
@@ -112,7 +112,7 @@ func showRehearsal(out io.Writer, cfg rehearsal, r rehearsalResult) {
 	if g.Clock == firn.ClockWall {
 		chain = ", rollback " + cmp.Or(g.Rollback.String(), "refuse")
 	}
-	fmt.Fprintf(out, "clock %s%s\nlayout %s, a call every %v, workers 0 to %d\n\n", g.Clock, chain, issuing.LayoutName(g.Layout), cfg.Every, cfg.Workers-1)
+	fmt.Fprintf(out, "clock %s%s\nlayout %s, a call every %v, workers 0 to %d\n\n", g.Clock, chain, decode.Label(g.Layout), cfg.Every, cfg.Workers-1)
 	for _, got := range r.Strip {
 		fmt.Fprint(out, marks[got])
 	}

@@ -164,7 +164,7 @@ func aboutNext(flag string) (names []string) {
 		"format":       func(k *settings.Kind) bool { return k.Numeric },
 		"worker-ahead": func(k *settings.Kind) bool { return k.Source == settings.Generator },
 		"store":        func(k *settings.Kind) bool { return k.Source != settings.Local },
-		"name":         isCounted,
+		"name":         (*settings.Kind).Counted,
 		"step":         func(k *settings.Kind) bool { return k.Source == settings.Ranges },
 	}
 	for _, k := range settings.Kinds {
@@ -187,10 +187,6 @@ func aboutDecode(flag string) (names []string) {
 
 func hasFlag(k *settings.Kind, flag string) bool {
 	return slices.ContainsFunc(k.Settings(), func(s settings.Setting) bool { return s.Flag == flag })
-}
-
-func isCounted(k *settings.Kind) bool {
-	return k.Source != settings.Generator && k.Source != settings.Local
 }
 
 // flagsOfOtherKinds returns an error for each flag on the command line that the kind does not have. Flags from the environment

@@ -36,7 +36,7 @@ func (f *veilFlags) cipher() (*veil.Cipher, error) {
 	if f.bits < 20 || f.bits > veil.DefaultBits {
 		return nil, usage(firn.NewRangeError("--bits", int64(f.bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript; fewer than 20 are too few to hide in"))
 	}
-	all, err := settings.ReadKeysOnce(f.keyFile, keyVariable)
+	all, err := settings.ReadKeys(f.keyFile, keyVariable, settings.ReadOnce)
 	if errors.Is(err, settings.ErrNoKey) {
 		return nil, usage(fmt.Errorf("no key: give --key-file FILE, or the keys in %s; a new one: echo \"1:$(openssl rand -hex 32)\" > order.key", keyVariable))
 	}
@@ -69,12 +69,7 @@ func veiling(name, short, long, example string, do func(*veil.Cipher, firn.ID) (
 	var f veilFlags
 	cmd := &cobra.Command{
 		Use: name + " ID…", Short: short, Long: long, Example: example,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(fmt.Errorf("%s needs an id, or - to read them from standard input", name))
-			}
-			return nil
-		},
+		Args: someIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := newWriter(f.format, firn.Layout{})
 			if err == nil && w.Readable {

@@ -55,11 +55,8 @@ before.`,
 				return usage(err)
 			}
 			v := verification{ascending: ascending}
-			for _, name := range []string{"layout", "unit", "epoch"} {
-				v.known = v.known || cmd.Flags().Changed(name)
-			}
-			if v.known {
-				if err := v.check.of(&flags); err != nil {
+			if slices.ContainsFunc([]string{"layout", "unit", "epoch"}, cmd.Flags().Changed) {
+				if v.check, err = newLayoutCheck(&flags); err != nil {
 					return usage(err)
 				}
 			}
@@ -70,7 +67,7 @@ before.`,
 				return err
 			}
 			if asJSON {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(v.report())
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(v.verifyReport)
 			} else {
 				err = v.print(cmd.OutOrStdout())
 			}
@@ -100,20 +97,26 @@ func sizeOf(names []string) (size int64) {
 
 // A verification is what verify knows of the ids.
 type verification struct {
-	ascending, known bool
+	verifyReport
+	ascending bool
+	files     []verifiedFile
+	took      time.Duration
+	check     *layoutCheck // nil without a layout
+}
 
-	files      []verifiedFile
-	ids        int64
-	took       time.Duration
-	least      firn.ID
-	greatest   firn.ID
-	duplicates int64
-	repeated   []repeatedID
-	descents   int64
-	descended  []descent
-	unreadable int64
-	unread     []wrongLine
-	check      layoutCheck
+// verifyReport is what --json prints.
+type verifyReport struct {
+	IDs        int64        `json:"ids"`
+	Seconds    float64      `json:"seconds"`
+	Least      *firn.ID     `json:"least,omitempty"`
+	Greatest   *firn.ID     `json:"greatest,omitempty"`
+	Duplicates int64        `json:"duplicates"`
+	Repeated   []repeatedID `json:"repeated,omitempty"`
+	Descents   int64        `json:"descents"`
+	Descended  []descent    `json:"descended,omitempty"`
+	Unreadable int64        `json:"unreadable"`
+	Unread     []wrongLine  `json:"unread,omitempty"`
+	Layout     *layoutFound `json:"layout,omitempty"`
 }
 
 type verifiedFile struct {
@@ -175,7 +178,7 @@ func (v *verification) run(ctx context.Context, names []string, stdin io.Reader,
 	began := time.Now()
 	sorter := idset.NewSorter(temp)
 	defer func() { err = errors.Join(err, sorter.Close()) }()
-	v.least = firn.MaxID
+	least, greatest := firn.MaxID, firn.ID(0)
 	next := int64(0)
 	for _, name := range names {
 		in := stdin
@@ -200,19 +203,19 @@ func (v *verification) run(ctx context.Context, names []string, stdin io.Reader,
 					v.descend(next+int64(i), id, last)
 				}
 				begun, last = true, id
-				v.least, v.greatest = min(v.least, id), max(v.greatest, id)
+				least, greatest = min(least, id), max(greatest, id)
 			}
-			if v.known {
+			if v.check != nil {
 				v.check.add(ids, func(i int) place { return v.place(next + int64(i)) })
 			}
 			next += int64(len(ids))
-			v.ids += int64(len(ids))
+			v.IDs += int64(len(ids))
 			return sorter.Add(ids)
 		}, func(reason string) {
 			if reason != "" {
-				v.unreadable++
-				if len(v.unread) < maxShown {
-					v.unread = append(v.unread, wrongLine{v.place(next), reason})
+				v.Unreadable++
+				if len(v.Unread) < maxShown {
+					v.Unread = append(v.Unread, wrongLine{v.place(next), reason})
 				}
 			}
 			next++
@@ -224,15 +227,22 @@ func (v *verification) run(ctx context.Context, names []string, stdin io.Reader,
 	}
 	var low, high repetitions
 	err = sorter.Repeats(ctx, low.add, high.add)
-	v.duplicates = low.ids + high.ids
+	v.Duplicates = low.ids + high.ids
 	for _, r := range slices.Concat(low.first, high.first)[:min(len(low.first)+len(high.first), maxShown)] {
 		id := repeatedID{ID: r.id}
 		for _, at := range r.at {
 			id.At = append(id.At, v.place(at))
 		}
-		v.repeated = append(v.repeated, id)
+		v.Repeated = append(v.Repeated, id)
+	}
+	if v.IDs > 0 {
+		v.Least, v.Greatest = &least, &greatest
+	}
+	if v.check != nil {
+		v.Layout = v.check.end()
 	}
 	v.took = time.Since(began)
+	v.Seconds = v.took.Seconds()
 	return err
 }
 
@@ -259,9 +269,9 @@ func (r *repetitions) add(id firn.ID, before, again int64) {
 }
 
 func (v *verification) descend(at int64, id, before firn.ID) {
-	v.descents++
-	if len(v.descended) < maxShown {
-		v.descended = append(v.descended, descent{v.place(at), id, before})
+	v.Descents++
+	if len(v.Descended) < maxShown {
+		v.Descended = append(v.Descended, descent{v.place(at), id, before})
 	}
 }
 
@@ -273,11 +283,13 @@ func (v *verification) mistakes() error {
 			found = append(found, what+": "+thousands(n))
 		}
 	}
-	mistake("duplicates", v.duplicates)
-	mistake("lines that are not ids", v.unreadable)
-	mistake("ids that the layout cannot have issued by now", v.check.impossible)
+	mistake("duplicates", v.Duplicates)
+	mistake("lines that are not ids", v.Unreadable)
+	if v.Layout != nil {
+		mistake("ids that the layout cannot have issued by now", v.Layout.Impossible)
+	}
 	if v.ascending {
-		mistake("ids that are not greater than the one before", v.descents)
+		mistake("ids that are not greater than the one before", v.Descents)
 	}
 	if found == nil {
 		return nil
@@ -285,65 +297,36 @@ func (v *verification) mistakes() error {
 	return errors.New(strings.Join(found, ", "))
 }
 
-// verifyReport is what --json prints.
-type verifyReport struct {
-	IDs        int64        `json:"ids"`
-	Seconds    float64      `json:"seconds"`
-	Least      *firn.ID     `json:"least,omitempty"`
-	Greatest   *firn.ID     `json:"greatest,omitempty"`
-	Duplicates int64        `json:"duplicates"`
-	Repeated   []repeatedID `json:"repeated,omitempty"`
-	Descents   int64        `json:"descents"`
-	Descended  []descent    `json:"descended,omitempty"`
-	Unreadable int64        `json:"unreadable"`
-	Unread     []wrongLine  `json:"unread,omitempty"`
-	Layout     *layoutFound `json:"layout,omitempty"`
-}
-
-func (v *verification) report() verifyReport {
-	r := verifyReport{
-		IDs: v.ids, Seconds: v.took.Seconds(), Duplicates: v.duplicates, Repeated: v.repeated,
-		Descents: v.descents, Descended: v.descended, Unreadable: v.unreadable, Unread: v.unread,
-	}
-	if v.ids > 0 {
-		r.Least, r.Greatest = &v.least, &v.greatest
-	}
-	if v.known {
-		r.Layout = v.check.found()
-	}
-	return r
-}
-
 func (v *verification) print(to io.Writer) error {
-	rows := [][]string{{"ids", thousands(v.ids)}}
+	rows := [][]string{{"ids", thousands(v.IDs)}}
 	row := func(name, value string) { rows = append(rows, []string{name, value}) }
-	if v.ids > 0 {
-		row("", fmt.Sprintf("%d to %d", v.least, v.greatest))
+	if v.IDs > 0 {
+		row("", fmt.Sprintf("%d to %d", *v.Least, *v.Greatest))
 	}
-	row("duplicates", orNone(v.duplicates))
-	for _, r := range v.repeated {
+	row("duplicates", orNone(v.Duplicates))
+	for _, r := range v.Repeated {
 		text := fmt.Sprint(r.ID)
 		for i, p := range r.At {
 			text += []string{": ", ", "}[min(i, 1)] + p.String()
 		}
 		row("", text)
 	}
-	if v.descents == 0 {
+	if v.Descents == 0 {
 		row("order", "ascending")
 	} else {
-		row("order", "ids not greater than the one before: "+thousands(v.descents))
+		row("order", "ids not greater than the one before: "+thousands(v.Descents))
 	}
-	for _, d := range v.descended {
+	for _, d := range v.Descended {
 		row("", fmt.Sprintf("%s: %d after %d", d.At, d.ID, d.Before))
 	}
-	row("unreadable", orNone(v.unreadable))
-	for _, u := range v.unread {
+	row("unreadable", orNone(v.Unreadable))
+	for _, u := range v.Unread {
 		row("", u.At.String()+": "+u.Reason)
 	}
-	if v.known {
-		rows = append(rows, v.check.rows()...)
+	if v.Layout != nil {
+		rows = append(rows, v.Layout.rows()...)
 	}
-	row("time", fmt.Sprintf("%v, %s ids/s", v.took.Round(time.Millisecond), thousands(int64(float64(v.ids)/max(v.took.Seconds(), 1e-6)))))
+	row("time", fmt.Sprintf("%v, %s ids/s", v.took.Round(time.Millisecond), thousands(int64(float64(v.IDs)/max(v.Seconds, 1e-6)))))
 	return writeTable(to, rows)
 }
 
@@ -356,50 +339,14 @@ func orNone(n int64) string {
 
 // A layoutCheck looks at the parts of ids.
 type layoutCheck struct {
-	layout     firn.Layout
-	latest     firn.Tick // the last one that can have been issued by now
-	least      firn.Tick
-	greatest   firn.Tick
-	any        bool
-	workers    []uint64 // bits, by datacenter and worker
-	perCenter  uint64
-	impossible int64
-	examples   []wrongLine
-}
-
-// of begins the check of the layout that the flags describe.
-func (c *layoutCheck) of(flags *layoutFlags) (err error) {
-	if c.layout, err = flags.parse(); err != nil {
-		return err
-	}
-	if c.latest, err = c.layout.Tick(time.Now().Add(futureTolerance)); err != nil {
-		c.latest = c.layout.MaxTick() // the layout begins later or has ended; its times cannot be judged
-	}
-	c.perCenter = uint64(c.layout.MaxWorker()) + 1
-	c.workers = make([]uint64, ((uint64(c.layout.MaxDatacenter())+1)*c.perCenter+63)/64)
-	return nil
-}
-
-func (c *layoutCheck) add(ids []firn.ID, at func(int) place) {
-	for i, id := range ids {
-		parts, err := c.layout.Decompose(id)
-		if err == nil && parts.Tick > c.latest {
-			err = fmt.Errorf("%d has a time in the future: %v", id, c.layout.Time(parts.Tick).Format(time.RFC3339Nano))
-		}
-		if err != nil {
-			c.impossible++
-			if len(c.examples) < maxShown {
-				c.examples = append(c.examples, wrongLine{at(i), err.Error()})
-			}
-			continue
-		}
-		if !c.any {
-			c.any, c.least, c.greatest = true, parts.Tick, parts.Tick
-		}
-		c.least, c.greatest = min(c.least, parts.Tick), max(c.greatest, parts.Tick)
-		worker := uint64(parts.Datacenter)*c.perCenter + uint64(parts.Worker)
-		c.workers[worker/64] |= 1 << (worker % 64)
-	}
+	layoutFound
+	layout    firn.Layout
+	latest    firn.Tick // the last one that can have been issued by now
+	least     firn.Tick
+	greatest  firn.Tick
+	any       bool
+	workers   []uint64 // bits, by datacenter and worker
+	perCenter uint64
 }
 
 // layoutFound is what --json prints about the layout.
@@ -412,27 +359,62 @@ type layoutFound struct {
 	Examples   []wrongLine `json:"examples,omitempty"`
 }
 
-func (c *layoutCheck) found() *layoutFound {
-	f := &layoutFound{Layout: describe(c.layout), Impossible: c.impossible, Examples: c.examples}
+// newLayoutCheck begins the check of the layout that the flags describe.
+func newLayoutCheck(flags *layoutFlags) (c *layoutCheck, err error) {
+	c = new(layoutCheck)
+	if c.layout, err = flags.parse(); err != nil {
+		return nil, err
+	}
+	if c.latest, err = c.layout.Tick(time.Now().Add(futureTolerance)); err != nil {
+		c.latest = c.layout.MaxTick() // the layout begins later or has ended; its times cannot be judged
+	}
+	c.Layout, c.perCenter = describe(c.layout), uint64(c.layout.MaxWorker())+1
+	c.workers = make([]uint64, ((uint64(c.layout.MaxDatacenter())+1)*c.perCenter+63)/64)
+	return c, nil
+}
+
+func (c *layoutCheck) add(ids []firn.ID, at func(int) place) {
+	for i, id := range ids {
+		parts, err := c.layout.Decompose(id)
+		if err == nil && parts.Tick > c.latest {
+			err = fmt.Errorf("%d has a time in the future: %v", id, c.layout.Time(parts.Tick).Format(time.RFC3339Nano))
+		}
+		if err != nil {
+			c.Impossible++
+			if len(c.Examples) < maxShown {
+				c.Examples = append(c.Examples, wrongLine{at(i), err.Error()})
+			}
+			continue
+		}
+		if !c.any {
+			c.any, c.least, c.greatest = true, parts.Tick, parts.Tick
+		}
+		c.least, c.greatest = min(c.least, parts.Tick), max(c.greatest, parts.Tick)
+		worker := uint64(parts.Datacenter)*c.perCenter + uint64(parts.Worker)
+		c.workers[worker/64] |= 1 << (worker % 64)
+	}
+}
+
+// end returns what was found.
+func (c *layoutCheck) end() *layoutFound {
 	for _, w := range c.workers {
-		f.Workers += bits.OnesCount64(w)
+		c.Workers += bits.OnesCount64(w)
 	}
 	if c.any {
 		first, last := c.layout.Time(c.least), c.layout.Time(c.greatest)
-		f.First, f.Last = &first, &last
+		c.First, c.Last = &first, &last
 	}
-	return f
+	return &c.layoutFound
 }
 
-func (c *layoutCheck) rows() [][]string {
-	f := c.found()
+func (f *layoutFound) rows() [][]string {
 	rows := [][]string{{"layout", f.Layout}}
-	if c.any {
+	if f.First != nil {
 		rows = append(rows, []string{"workers", thousands(int64(f.Workers))},
 			[]string{"issued", f.First.Format(time.RFC3339Nano) + " to " + f.Last.Format(time.RFC3339Nano)})
 	}
-	rows = append(rows, []string{"impossible", orNone(c.impossible)})
-	for _, e := range c.examples {
+	rows = append(rows, []string{"impossible", orNone(f.Impossible)})
+	for _, e := range f.Examples {
 		rows = append(rows, []string{"", e.At.String() + ": " + e.Reason})
 	}
 	return rows

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/store"
 )
 
 // shareName is the name of CosId's default id generator, which /ids without a name means.
 const shareName = "__share__"
 
-// Config is the configuration of a [Handler]. All fields are required, except Time, Issue and Log. The errors of its
+// Config is the configuration of a [Handler]. All fields are required, except Time and Log. The errors of its
 // functions are those that package failure knows; clients get their statuses, but 400 instead of 404, as CosId answers.
 type Config struct {
 	// Store keeps machine numbers and segments.
@@ -21,25 +22,25 @@ type Config struct {
 	// Time is the clock if the store has no clock, and times waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
 
-	// Issue returns the next id of a name as text, for /ids. Number asks for a 64-bit number; a name
-	// without numbers then loses no id. If Issue is nil, /ids does not exist.
-	Issue func(ctx context.Context, name string, number bool) (string, error)
-	// Allow returns an error if the client may not use the name. The name
+	// Issue returns the next id of a name as text, for /ids, to a caller that Allow has returned. Number asks for a 64-bit number; a name
+	// without numbers then loses no id.
+	Issue func(ctx context.Context, caller *access.Caller, name string, number bool) (string, error)
+	// Allow returns the caller of a request, or an error if it may not use the name. The name
 	// is Firn's name of a machine namespace, a segment or a namespace of ids, see [FirnName].
-	Allow func(r *http.Request, name string) error
+	Allow func(r *http.Request, name string) (*access.Caller, error)
 	// Segment returns the least id of the segment with that name, and how many ids a client may
 	// take of it at once, or an error if the name is not a segment's: a second counter beside another kind of
 	// namespace, or bare numbers of a namespace with another text form, would repeat ids.
 	Segment func(name string) (least firn.ID, maxStep int64, err error)
 	// Create is called before a name that the store does not have is made, and returns an error if
 	// the client may not make it. Undo is called if another request made it meanwhile.
-	Create func(r *http.Request) (undo func(), err error)
-	// Skip is called after Allow, before a counter begins so far above its least id that only known clients may do so:
+	Create func(caller *access.Caller) (undo func(), err error)
+	// Skip is called before a counter begins so far above its least id that only known clients may do so:
 	// it uses up the ids below. It returns an error if the client may not.
-	Skip func(r *http.Request) error
-	// Take is called after Allow, before a range of ids is taken from a segment. It returns an error if the client
+	Skip func(caller *access.Caller) error
+	// Take is called before a range of ids is taken from a segment. It returns an error if the client
 	// must wait. Done is called after, with whether the range was issued.
-	Take func(r *http.Request, name string, ids int64) (done func(issued bool), err error)
+	Take func(caller *access.Caller, name string, ids int64) (done func(issued bool), err error)
 	// Observe is called after each request with its operation, "machines",
 	// "segments", "ids" or "other", and its status. The status of a bad request is 400 even
 	// if the client is sent another one. Several goroutines call it.

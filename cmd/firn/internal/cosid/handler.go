@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 	"github.com/firn-id/firn/segment"
@@ -47,12 +48,8 @@ func (h *handler) shouldLog(kind string) (omitted int, ok bool) {
 // /ids. Mount it at these, or below a prefix that is stripped. It reads no request bodies, and
 // leaves their limit to the server.
 func Handler(cfg Config) (http.Handler, error) {
-	if cfg.Time == nil {
-		cfg.Time = firn.SystemTime()
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Time = cmp.Or(cfg.Time, firn.SystemTime())
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	h := &handler{cfg: cfg, logged: map[string]*telemetry.Seldom{}}
 	var err error
 	if h.machines, err = registrar.New(registrar.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log}); err != nil {
@@ -68,12 +65,10 @@ func Handler(cfg Config) (http.Handler, error) {
 	})
 	h.route(mux, "segments", "/segments/distributor/{namespace}/{name}", methods{http.MethodPost: h.createSegment})
 	h.route(mux, "segments", "/segments/{namespace}/{name}", methods{http.MethodPatch: h.nextMaxID})
-	if cfg.Issue != nil {
-		h.route(mux, "ids", "/ids", methods{http.MethodGet: h.id})
-		h.route(mux, "ids", "/ids/{name}", methods{http.MethodGet: h.id})
-		h.route(mux, "ids", "/ids/as-string", methods{http.MethodGet: h.idAsString})
-		h.route(mux, "ids", "/ids/as-string/{name}", methods{http.MethodGet: h.idAsString})
-	}
+	h.route(mux, "ids", "/ids", methods{http.MethodGet: h.id})
+	h.route(mux, "ids", "/ids/{name}", methods{http.MethodGet: h.id})
+	h.route(mux, "ids", "/ids/as-string", methods{http.MethodGet: h.idAsString})
+	h.route(mux, "ids", "/ids/as-string/{name}", methods{http.MethodGet: h.idAsString})
 	h.route(mux, "other", "/", methods{})
 	return mux, nil
 }
@@ -146,29 +141,29 @@ func (h *handler) log(r *http.Request, f *failure) {
 	}
 }
 
-// name returns the Firn name of the path's parts, if the client may use it. It checks access
+// name returns the Firn name of the path's parts and the caller, if it may use that. It checks access
 // before it returns an error of the parameters.
-func (h *handler) name(r *http.Request, p *params, parts ...string) (string, error) {
+func (h *handler) name(r *http.Request, p *params, parts ...string) (name string, caller *access.Caller, err error) {
 	path := &params{}
 	for i, part := range parts {
 		parts[i] = r.PathValue(part)
 		path.check(part, parts[i])
 	}
 	if path.err != nil {
-		return "", path.err
+		return "", nil, path.err
 	}
-	name := FirnName(parts...)
-	if err := h.cfg.Allow(r, name); err != nil {
-		return "", err
+	name = FirnName(parts...)
+	if caller, err = h.cfg.Allow(r, name); err != nil {
+		return "", nil, err
 	}
 	if p.err != nil {
-		return "", p.err
+		return "", nil, p.err
 	}
-	return name, nil
+	return name, caller, nil
 }
 
 // admit returns an error if a name does not exist and the client may not make it. What is a kind and a name.
-func (h *handler) admit(r *http.Request, what string, exists func() (bool, error)) error {
+func (h *handler) admit(caller *access.Caller, what string, exists func() (bool, error)) error {
 	if _, known := h.known.Load(what); known {
 		return nil
 	}
@@ -178,7 +173,7 @@ func (h *handler) admit(r *http.Request, what string, exists func() (bool, error
 	}
 	undo := func() {}
 	if !found {
-		if undo, err = h.cfg.Create(r); err != nil {
+		if undo, err = h.cfg.Create(caller); err != nil {
 			return err
 		}
 	}

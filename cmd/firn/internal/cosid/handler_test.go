@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/firntest"
@@ -31,7 +32,7 @@ func config() cosid.Config {
 	issued := map[string]int{}
 	return cosid.Config{
 		Store: memstore.New(nil), Time: firntest.NewClock(start),
-		Issue: func(_ context.Context, name string, _ bool) (string, error) {
+		Issue: func(_ context.Context, _ *access.Caller, name string, _ bool) (string, error) {
 			switch name {
 			case "nope":
 				return "", failure.New(http.StatusNotFound, "unknown_namespace", "unknown name: %q", name)
@@ -60,12 +61,12 @@ func refusal(status int, text string, retry time.Duration) error {
 func serve(t testing.TB, cfg cosid.Config) http.Handler {
 	t.Helper()
 	if cfg.Allow == nil {
-		cfg.Allow = func(*http.Request, string) error { return nil }
+		cfg.Allow = func(*http.Request, string) (*access.Caller, error) { return nil, nil }
 	}
 	cfg.Segment = func(string) (firn.ID, int64, error) { return 0, cosid.DefaultMaxStep, nil }
-	cfg.Create = func(*http.Request) (func(), error) { return func() {}, nil }
-	cfg.Skip = func(*http.Request) error { return nil }
-	cfg.Take = func(*http.Request, string, int64) (func(bool), error) { return func(bool) {}, nil }
+	cfg.Create = func(*access.Caller) (func(), error) { return func() {}, nil }
+	cfg.Skip = func(*access.Caller) error { return nil }
+	cfg.Take = func(*access.Caller, string, int64) (func(bool), error) { return func(bool) {}, nil }
 	if cfg.Observe == nil {
 		cfg.Observe = func(string, int, time.Duration) {}
 	}
@@ -206,13 +207,13 @@ func TestAnswersAreThoseOfTheOriginal(t *testing.T) {
 func TestAccessIsCheckedByFirnsName(t *testing.T) {
 	cfg := config()
 	var names []string
-	cfg.Allow = func(r *http.Request, name string) error {
+	cfg.Allow = func(r *http.Request, name string) (*access.Caller, error) {
 		names = append(names, name)
 		switch r.Header.Get("Authorization") {
 		case "":
-			return refusal(http.StatusUnauthorized, "a token is needed", 0)
+			return nil, refusal(http.StatusUnauthorized, "a token is needed", 0)
 		default:
-			return refusal(http.StatusForbidden, "not yours", 0)
+			return nil, refusal(http.StatusForbidden, "not yours", 0)
 		}
 	}
 	h := serve(t, cfg)
@@ -276,7 +277,7 @@ func TestAnUnavailableStoreIsA503(t *testing.T) {
 func TestIdsFailWithTheStatusOfAllProtocols(t *testing.T) {
 	cfg := config()
 	var err error
-	cfg.Issue = func(context.Context, string, bool) (string, error) { return "", err }
+	cfg.Issue = func(context.Context, *access.Caller, string, bool) (string, error) { return "", err }
 	h := serve(t, cfg)
 	for _, c := range []struct {
 		err    error

@@ -39,8 +39,9 @@ func (h *handler) issue(r *http.Request, number bool) (string, error) {
 		return "", p.err
 	}
 	name = FirnName(name)
-	if err := h.cfg.Allow(r, name); err != nil {
+	caller, err := h.cfg.Allow(r, name)
+	if err != nil {
 		return "", err
 	}
-	return h.cfg.Issue(r.Context(), name, number)
+	return h.cfg.Issue(r.Context(), caller, name, number)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/firntest"
 )
 
@@ -18,7 +19,9 @@ func TestFailuresAreLoggedOnceInTenSeconds(t *testing.T) {
 	clock := firntest.NewClock(start)
 	cfg := config()
 	cfg.Time, cfg.Log = clock, slog.New(slog.NewTextHandler(&out, nil))
-	cfg.Issue = func(context.Context, string, bool) (string, error) { return "", context.DeadlineExceeded }
+	cfg.Issue = func(context.Context, *access.Caller, string, bool) (string, error) {
+		return "", context.DeadlineExceeded
+	}
 	h := serve(t, cfg)
 	for round := range 3 {
 		for i := range 1000 {
@@ -38,7 +41,9 @@ func TestAnInternalErrorIsAnErrorInTheLog(t *testing.T) {
 	var out bytes.Buffer
 	cfg := config()
 	cfg.Log = slog.New(slog.NewTextHandler(&out, nil))
-	cfg.Issue = func(context.Context, string, bool) (string, error) { return "", errors.New("a fault of ours") }
+	cfg.Issue = func(context.Context, *access.Caller, string, bool) (string, error) {
+		return "", errors.New("a fault of ours")
+	}
 	h := serve(t, cfg)
 	for range 10 {
 		ask(h, "GET /ids/orders")

@@ -3,15 +3,15 @@ package cosid
 import (
 	"net/http"
 
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 )
 
-// instance returns the instance that a request for /machines names.
-func (h *handler) instance(r *http.Request, p *params) (registrar.Instance, error) {
-	of := registrar.Instance{Name: p.instance("instanceId"), Stable: p.boolean("stable")}
-	namespace, err := h.name(r, p, "namespace")
-	of.Namespace = namespace
-	return of, err
+// instance returns the instance that a request for /machines names, and the caller.
+func (h *handler) instance(r *http.Request, p *params) (of registrar.Instance, caller *access.Caller, err error) {
+	of = registrar.Instance{Name: p.instance("instanceId"), Stable: p.boolean("stable")}
+	of.Namespace, caller, err = h.name(r, p, "namespace")
+	return of, caller, err
 }
 
 // distribute serves POST /machines/{namespace}.
@@ -21,14 +21,14 @@ func (h *handler) distribute(w http.ResponseWriter, r *http.Request) error {
 	if bits < 1 || bits > registrar.MaxBits {
 		p.fail(refused("machineBit is %d; 1 to %d are allowed", bits, registrar.MaxBits))
 	}
-	of, err := h.instance(r, p)
+	of, caller, err := h.instance(r, p)
 	if err != nil {
 		return err
 	}
-	if err := h.admit(r, "machines "+of.Namespace, func() (bool, error) { return h.machines.Exists(r.Context(), of.Namespace) }); err != nil {
+	if err := h.admit(caller, "machines "+of.Namespace, func() (bool, error) { return h.machines.Exists(r.Context(), of.Namespace) }); err != nil {
 		return err
 	}
-	of.New = func() (func(), error) { return h.cfg.Create(r) }
+	of.New = func() (func(), error) { return h.cfg.Create(caller) }
 	got, err := h.machines.Distribute(r.Context(), of, bits, guard)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (h *handler) distribute(w http.ResponseWriter, r *http.Request) error {
 func (h *handler) guard(w http.ResponseWriter, r *http.Request) error {
 	p := paramsOf(r)
 	guard := p.duration("safeGuardDuration")
-	of, err := h.instance(r, p)
+	of, _, err := h.instance(r, p)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (h *handler) guard(w http.ResponseWriter, r *http.Request) error {
 
 // revert serves DELETE /machines/{namespace}.
 func (h *handler) revert(w http.ResponseWriter, r *http.Request) error {
-	of, err := h.instance(r, paramsOf(r))
+	of, _, err := h.instance(r, paramsOf(r))
 	if err != nil {
 		return err
 	}

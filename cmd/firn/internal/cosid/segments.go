@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 )
@@ -20,13 +21,20 @@ func (h *handler) step(p *params) int64 {
 	return step
 }
 
-// segment returns the name of the segment that a request names, its least id and its greatest step.
-func (h *handler) segment(r *http.Request, p *params) (name string, least firn.ID, maxStep int64, err error) {
-	if name, err = h.name(r, p, "namespace", "name"); err != nil {
-		return "", 0, 0, err
+// A counter is the segment that a request names.
+type counter struct {
+	caller  *access.Caller
+	name    string
+	least   firn.ID
+	maxStep int64
+}
+
+func (h *handler) segment(r *http.Request, p *params) (c counter, err error) {
+	if c.name, c.caller, err = h.name(r, p, "namespace", "name"); err != nil {
+		return c, err
 	}
-	least, maxStep, err = h.cfg.Segment(name)
-	return name, least, maxStep, err
+	c.least, c.maxStep, err = h.cfg.Segment(c.name)
+	return c, err
 }
 
 // made reports whether the store has a counter.
@@ -49,19 +57,19 @@ func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
 	if offset < 0 || offset >= int64(firn.MaxID) {
 		p.fail(refused("offset is %d; 0 to %d are allowed", offset, int64(firn.MaxID)-1))
 	}
-	name, least, maxStep, err := h.segment(r, p)
+	c, err := h.segment(r, p)
 	if err != nil {
 		return err
 	}
-	if offset-int64(least) > maxStep {
-		if err := h.cfg.Skip(r); err != nil {
+	if offset-int64(c.least) > c.maxStep {
+		if err := h.cfg.Skip(c.caller); err != nil {
 			return err
 		}
 	}
-	if err := h.admit(r, "segment "+name, h.made(r, name)); err != nil {
+	if err := h.admit(c.caller, "segment "+c.name, h.made(r, c.name)); err != nil {
 		return err
 	}
-	if err := h.create(r.Context(), name, max(firn.ID(offset), least-1)); err != nil {
+	if err := h.create(r.Context(), c.name, max(firn.ID(offset), c.least-1)); err != nil {
 		return err
 	}
 	writeBody(w, http.StatusOK, "", nil)
@@ -87,28 +95,28 @@ func (h *handler) create(ctx context.Context, name string, last firn.ID) error {
 func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 	p := paramsOf(r)
 	step := h.step(p)
-	name, least, maxStep, err := h.segment(r, p)
+	c, err := h.segment(r, p)
 	switch {
 	case err != nil:
 		return err
-	case step > maxStep:
-		return refused("step is %d; 1 to %d are allowed: the configuration of the server can declare %s with kind: segment and a larger max_step", step, maxStep, name)
+	case step > c.maxStep:
+		return refused("step is %d; 1 to %d are allowed: the configuration of the server can declare %s with kind: segment and a larger max_step", step, c.maxStep, c.name)
 	}
-	if err := h.admit(r, "segment "+name, h.made(r, name)); err != nil {
+	if err := h.admit(c.caller, "segment "+c.name, h.made(r, c.name)); err != nil {
 		return err
 	}
-	done, err := h.cfg.Take(r, name, step)
+	done, err := h.cfg.Take(c.caller, c.name, step)
 	if err != nil {
 		return err
 	}
-	got, err := h.segments.Fetch(r.Context(), name, segment.Ask{Step: step, Above: least - 1})
+	got, err := h.segments.Fetch(r.Context(), c.name, segment.Ask{Step: step, Above: c.least - 1})
 	done(err == nil && got.Count >= step)
 	if err != nil {
 		return err
 	}
 	if got.Count < step {
 		// The client computes the first id from the step, and would use ids below the range.
-		return &segment.ExhaustedError{Name: name, Next: uint64(got.Last()) + 1, Max: firn.MaxID}
+		return &segment.ExhaustedError{Name: c.name, Next: uint64(got.Last()) + 1, Max: firn.MaxID}
 	}
 	writeBody(w, http.StatusOK, "application/json", strconv.AppendInt(nil, int64(got.Last()), 10))
 	return nil

@@ -17,6 +17,14 @@ type Format struct {
 
 const readableName = "readable"
 
+// Encodings returns the names of the encodings, in their order.
+func Encodings() (names []string) {
+	for e := firn.Decimal; e <= firn.Base2; e++ {
+		names = append(names, e.String())
+	}
+	return names
+}
+
 // ParseFormat parses the name of an encoding, or readable. All encodings except decimal have a fixed width, unless :fixed
 // or :compact says otherwise. Names are case-insensitive. What it accepts is read back in either width.
 func ParseFormat(text string) (Format, error) { return parseFormat(text, readableName) }

@@ -15,6 +15,20 @@ import (
 	"github.com/firn-id/firn/serial"
 )
 
+// Any decodes an id of which nothing is known but a format, which may be empty: then by its form, see [Kind], and else as
+// [Text].
+func Any(text, format string, layout firn.Layout, s *serial.Format, now time.Time) (Contents, error) {
+	if format == "" {
+		c, rest, found, err := Kind(text, s)
+		if err != nil || found {
+			return c, err
+		}
+		text = rest
+	}
+	r, err := Text(text, format, layout, now)
+	return r.Contents(""), err
+}
+
 // Kind decodes a text that by its form is not a 64-bit id: a UUID, an ObjectID, a serial of format s (nil: serials are
 // not recognized), or one of these with a prefix. Of a 64-bit id with a prefix it returns the part after the prefix as
 // rest. Found is false for any other text.

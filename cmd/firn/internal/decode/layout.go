@@ -41,9 +41,13 @@ func ParseLayout(text string) (firn.Layout, error) {
 		outside.Value = strings.ReplaceAll(head, "/", "+") + " = " + outside.Value
 		return l, err
 	}
-	var presets []string
+	return l, fmt.Errorf("%w%s", err, near.DidYouMean(head, Presets()))
+}
+
+// Presets returns the names of the layouts that have one.
+func Presets() (names []string) {
 	for _, p := range firn.Presets() {
-		presets = append(presets, p.Name)
+		names = append(names, p.Name)
 	}
-	return l, fmt.Errorf("%w%s", err, near.DidYouMean(head, presets))
+	return names
 }

@@ -21,20 +21,20 @@ const (
 // goes or reads too slowly, or its token is revoked. The first state is made before the answer begins, so that an error
 // is an answer.
 func (a *API) events(w http.ResponseWriter, r *http.Request) error {
-	caller, query, err := a.begin(r, &eventsRoute)
+	c, err := a.begin(r, &eventsRoute)
 	if err != nil {
 		return err
 	}
-	names := query["namespace"]
+	names := c.query["namespace"]
 	if len(names) > issuing.MaxViewed {
 		return a.front.Refuse(failure.BadRequest("bad_request", "namespace is given %d times: one stream shows %d", len(names), issuing.MaxViewed))
 	}
-	client := caller.Client()
+	client := c.caller.Client()
 	if !client.Take(share.Watches, 1) {
 		return a.front.Refuse(client.Refusal(share.Watches))
 	}
 	defer client.Give(share.Watches, 1)
-	view, release, err := a.reader.View(caller, names)
+	view, release, err := a.front.View(c.caller, names)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		client.Turn(true)
-		if view, release, err = a.reader.View(caller, names); err != nil {
+		if view, release, err = a.front.View(c.caller, names); err != nil {
 			_ = out.send("error", errorBody(failure.Of(err))) // the client may have gone
 			return nil
 		}

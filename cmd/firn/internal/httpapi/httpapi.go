@@ -28,7 +28,6 @@ const idsPath = "/v1/ids/"
 type API struct {
 	service *issuing.Service
 	front   *issuing.Front
-	reader  issuing.Reader
 	log     *slog.Logger
 	answers sync.Pool     // of *answer
 	bodies  sync.Pool     // of *body
@@ -41,8 +40,7 @@ type API struct {
 
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
-	front := s.Front(issuing.HTTP)
-	a := &API{service: s, front: front, reader: front.Reader(), log: log, ending: make(chan struct{})}
+	a := &API{service: s, front: s.Front(issuing.HTTP), log: log, ending: make(chan struct{})}
 	a.drain = sync.OnceFunc(func() { close(a.ending) })
 	a.description = sync.OnceValue(func() []byte { return describe(a.served) })
 	return a
@@ -54,18 +52,18 @@ func (a *API) Drain() { a.drain() }
 // Register adds the interface's requests to a mux.
 func (a *API) Register(mux *http.ServeMux) {
 	a.Serve(mux, &idsRoute, a.ids)
-	a.Serve(mux, &decodeRoute, a.decode)
-	a.Serve(mux, &namespacesRoute, a.listNamespaces)
-	a.Serve(mux, &namespaceRoute, a.oneNamespace)
-	a.Serve(mux, &workersRoute, a.workers)
-	a.Serve(mux, &releaseRoute, a.release)
-	a.Serve(mux, &storeRoute, a.store)
+	a.answer(mux, &decodeRoute, a.decode)
+	a.answer(mux, &namespacesRoute, a.listNamespaces)
+	a.answer(mux, &namespaceRoute, a.oneNamespace)
+	a.answer(mux, &workersRoute, a.workers)
+	a.answer(mux, &releaseRoute, a.release)
+	a.answer(mux, &storeRoute, a.store)
 	a.Serve(mux, &eventsRoute, a.events)
-	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error { return plain(w, "ok\n") })
+	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error { return Plain(w, "ok\n") })
 	a.Serve(mux, &readyRoute, a.ready)
 	a.Serve(mux, &describeRoute, a.describe)
-	a.Serve(mux, &leaseGrantRoute, a.grantLease)
-	a.Serve(mux, &leaseRenewRoute, a.renewLease)
+	a.answer(mux, &leaseGrantRoute, a.grantLease)
+	a.answer(mux, &leaseRenewRoute, a.renewLease)
 }
 
 // Serve adds a request to a mux and to the description. Call it before the first request.
@@ -104,7 +102,7 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	if lacking := a.service.Lacking(); lacking != "" && len(names) == 0 {
 		text += "but not " + lacking + "\n"
 	}
-	return plain(w, text)
+	return Plain(w, text)
 }
 
 // handle checks the method, and answers errors of h.
@@ -175,16 +173,6 @@ func errorBody(f *failure.Failure) any {
 	return body
 }
 
-// answerJSON answers with a body. An error is internal: no request may ask for what has no JSON.
-func (a *API) answerJSON(w http.ResponseWriter, body any) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return a.front.Refuse(err)
-	}
-	write(w, http.StatusOK, text)
-	return nil
-}
-
 func write(w http.ResponseWriter, status int, text []byte) {
 	w.Header()["Content-Type"] = typeJSON
 	w.WriteHeader(status)
@@ -192,41 +180,62 @@ func write(w http.ResponseWriter, status int, text []byte) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-func plain(w http.ResponseWriter, text string) error {
+// Plain answers with a text.
+func Plain(w http.ResponseWriter, text string) error {
 	w.Header()["Content-Type"] = typeText
 	_, _ = w.Write([]byte(text)) // as above
 	return nil
 }
 
+// A call is a request of a caller that is known, and its query.
+type call struct {
+	*http.Request
+	caller *access.Caller
+	query  url.Values
+	done   func() // called when the answer is written
+}
+
 // begin identifies the caller of a request, and reads its query.
-func (a *API) begin(r *http.Request, d *Route) (*access.Caller, url.Values, error) {
+func (a *API) begin(r *http.Request, d *Route) (*call, error) {
 	caller, err := a.front.Caller(r)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	query, err := d.Values(r)
 	if err != nil {
-		return nil, nil, a.front.Refuse(err)
+		return nil, a.front.Refuse(err)
 	}
-	return caller, query, nil
+	return &call{Request: r, caller: caller, query: query, done: func() {}}, nil
 }
 
-func (a *API) decode(w http.ResponseWriter, r *http.Request) error {
-	caller, query, err := a.begin(r, &decodeRoute)
-	if err != nil {
-		return err
-	}
-	if err := filled(query); err != nil { // an empty namespace or layout would be the default layout
-		return a.front.Refuse(err)
-	}
-	result, err := a.reader.Decode(caller, issuing.DecodeRequest{
-		ID: r.PathValue("id"), Format: query.Get("format"), Namespace: query.Get("namespace"),
-		Layout: query.Get("layout"), Unit: query.Get("unit"), Epoch: query.Get("epoch"),
+// answer is Serve for requests of callers that are known: what do returns is the answer, as JSON. Bytes are JSON already.
+func (a *API) answer(mux *http.ServeMux, d *Route, do func(*call) (any, error)) {
+	a.Serve(mux, d, func(w http.ResponseWriter, r *http.Request) error {
+		c, err := a.begin(r, d)
+		if err != nil {
+			return err
+		}
+		defer func() { c.done() }()
+		body, err := do(c)
+		if err != nil {
+			return err
+		}
+		text, ok := body.([]byte)
+		if !ok {
+			if text, err = json.Marshal(body); err != nil {
+				return a.front.Refuse(err) // internal: no request may ask for what has no JSON
+			}
+		}
+		write(w, http.StatusOK, text) // if the client of a lease has gone, that ends by itself
+		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return a.answerJSON(w, result)
+}
+
+func (a *API) decode(c *call) (any, error) {
+	return a.front.Decode(c.caller, issuing.DecodeRequest{
+		ID: c.PathValue("id"), Format: c.query.Get("format"), Namespace: c.query.Get("namespace"),
+		Layout: c.query.Get("layout"), Unit: c.query.Get("unit"), Epoch: c.query.Get("epoch"),
+	})
 }
 
 // namespaces is the answer to a request for all of them.
@@ -234,75 +243,30 @@ type namespaces struct {
 	Namespaces []issuing.State `json:"namespaces"`
 }
 
-func (a *API) listNamespaces(w http.ResponseWriter, r *http.Request) error {
-	caller, _, err := a.begin(r, &namespacesRoute)
-	if err != nil {
-		return err
-	}
-	list, release, err := a.reader.List(caller)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return a.answerJSON(w, namespaces{list})
+func (a *API) listNamespaces(c *call) (any, error) {
+	list, release, err := a.front.List(c.caller)
+	c.done = release
+	return namespaces{list}, err
 }
 
-func (a *API) oneNamespace(w http.ResponseWriter, r *http.Request) error {
-	caller, _, err := a.begin(r, &namespaceRoute)
-	if err != nil {
-		return err
-	}
-	state, err := a.reader.State(caller, r.PathValue("namespace"))
-	if err != nil {
-		return err
-	}
-	return a.answerJSON(w, state)
+func (a *API) oneNamespace(c *call) (any, error) {
+	return a.front.State(c.caller, c.PathValue("namespace"))
 }
 
-func (a *API) workers(w http.ResponseWriter, r *http.Request) error {
-	caller, _, err := a.begin(r, &workersRoute)
-	if err != nil {
-		return err
-	}
-	pool, err := a.reader.Slots(r.Context(), caller, r.PathValue("pool"))
-	if err != nil {
-		return err
-	}
-	write(w, http.StatusOK, pool)
-	return nil
+func (a *API) workers(c *call) (any, error) {
+	return a.front.Slots(c.Context(), c.caller, c.PathValue("pool"))
 }
 
-func (a *API) release(w http.ResponseWriter, r *http.Request) error {
-	caller, query, err := a.begin(r, &releaseRoute)
+func (a *API) release(c *call) (any, error) {
+	worker, err := strconv.ParseInt(c.PathValue("worker"), 10, 64)
 	if err != nil {
-		return err
+		return nil, a.front.Refuse(failure.BadRequest("bad_request", "worker %q is not a number", c.PathValue("worker")))
 	}
-	if err := filled(query); err != nil {
-		return a.front.Refuse(err)
-	}
-	worker, err := strconv.ParseInt(r.PathValue("worker"), 10, 64)
+	datacenter, err := strconv.ParseInt(cmp.Or(c.query.Get("datacenter"), "0"), 10, 64)
 	if err != nil {
-		return a.front.Refuse(failure.BadRequest("bad_request", "worker %q is not a number", r.PathValue("worker")))
+		return nil, a.front.Refuse(failure.BadRequest("bad_request", "datacenter %q is not a number", c.query.Get("datacenter")))
 	}
-	datacenter, err := strconv.ParseInt(cmp.Or(query.Get("datacenter"), "0"), 10, 64)
-	if err != nil {
-		return a.front.Refuse(failure.BadRequest("bad_request", "datacenter %q is not a number", query.Get("datacenter")))
-	}
-	slot, err := a.reader.Release(r.Context(), caller, r.PathValue("pool"), datacenter, worker)
-	if err != nil {
-		return err
-	}
-	return a.answerJSON(w, slot)
+	return a.front.Release(c.Context(), c.caller, c.PathValue("pool"), datacenter, worker)
 }
 
-func (a *API) store(w http.ResponseWriter, r *http.Request) error {
-	caller, _, err := a.begin(r, &storeRoute)
-	if err != nil {
-		return err
-	}
-	view, err := a.reader.Store(r.Context(), caller)
-	if err != nil {
-		return err
-	}
-	return a.answerJSON(w, view)
-}
+func (a *API) store(c *call) (any, error) { return a.front.Store(c.Context(), c.caller) }

@@ -2,11 +2,9 @@ package httpapi
 
 import (
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 
-	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
@@ -48,47 +46,39 @@ func leaseCodes(own map[int][]string) map[int][]string {
 	return all
 }
 
-func (a *API) grantLease(w http.ResponseWriter, r *http.Request) error {
-	caller, _, once, err := a.beginLease(r, &leaseGrantRoute)
+func (a *API) grantLease(c *call) (any, error) {
+	once, err := a.once(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	answer, err := a.front.GrantLease(r.Context(), caller, r.PathValue("pool"))
-	if err != nil {
-		return err
-	}
+	answer, err := a.front.GrantLease(c.Context(), c.caller, c.PathValue("pool"))
 	answer.Once = once
-	return a.answerJSON(w, answer) // if the client has gone, its lease ends by itself
+	return answer, err
 }
 
-func (a *API) renewLease(w http.ResponseWriter, r *http.Request) error {
-	caller, query, once, err := a.beginLease(r, &leaseRenewRoute)
+func (a *API) renewLease(c *call) (any, error) {
+	once, err := a.once(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	end, err := strconv.ParseInt(query.Get("end"), 10, 64)
+	end, err := strconv.ParseInt(c.query.Get("end"), 10, 64)
 	if err != nil {
 		end = 0 // is refused
 	}
-	answer, err := a.front.RenewLease(r.Context(), caller, r.PathValue("pool"), r.Header.Get(issuing.LeaseHeader), end)
-	if err != nil {
-		return err
-	}
+	answer, err := a.front.RenewLease(c.Context(), c.caller, c.PathValue("pool"), c.Header.Get(issuing.LeaseHeader), end)
 	answer.Once = once
-	return a.answerJSON(w, answer)
+	return answer, err
 }
 
 // onceForm is what once may be. The answer repeats it, so a client that draws another for each request can tell the answer to
 // it from one that a cache has kept for another client.
 var onceForm = regexp.MustCompile(`^[A-Za-z0-9]{0,64}$`)
 
-// beginLease is begin with the parameter once.
-func (a *API) beginLease(r *http.Request, d *Route) (caller *access.Caller, query url.Values, once string, err error) {
-	if caller, query, err = a.begin(r, d); err != nil {
-		return nil, nil, "", err
+// once returns the parameter once.
+func (a *API) once(c *call) (string, error) {
+	once := c.query.Get("once")
+	if !onceForm.MatchString(once) {
+		return "", a.front.Refuse(failure.BadRequest("bad_request", "once is %q: up to 64 letters and digits are allowed", once))
 	}
-	if once = query.Get("once"); !onceForm.MatchString(once) {
-		return nil, nil, "", a.front.Refuse(failure.BadRequest("bad_request", "once is %q: up to 64 letters and digits are allowed", once))
-	}
-	return caller, query, once, nil
+	return once, nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
@@ -21,6 +20,7 @@ type Route struct {
 	Methods string // as Allow writes them
 	Says    string // what it does
 	Query   []Parameter
+	Filled  bool // no parameter of the query may be empty
 	Header  []Parameter
 	Answer  map[string]shape // by media type
 	Open    bool             // every caller is served
@@ -78,7 +78,7 @@ var (
 		Says: "Issues ids. All are answered, or none. A retry after any error is safe: the ids of a lost answer are never issued again.",
 		Query: []Parameter{
 			{Name: "count", Help: "how many ids; at most limits.batch of the configuration, by default 100000, and what the rate allows", Form: schema{"type": "integer", "minimum": 1, "default": 1}},
-			{Name: "format", Help: "how numbers are written; without it in decimal", Form: schema{"type": "string", "enum": formats()}},
+			{Name: "format", Help: "how numbers are written; without it in decimal", Form: schema{"type": "string", "enum": append(decode.Encodings(), readable)}},
 			{Name: "numbers", Help: "whether ids are JSON numbers, which JavaScript rounds above 2^53; only with decimal ids", Form: schema{"type": "boolean", "default": false}},
 			{Name: "once", Help: "any text: it makes addresses differ for caches that do not obey", Form: text},
 		},
@@ -90,7 +90,7 @@ var (
 		},
 	}
 	decodeRoute = Route{
-		Name: "decode", Path: "/v1/decode/{id}", Methods: readMethods,
+		Name: "decode", Path: "/v1/decode/{id}", Methods: readMethods, Filled: true, // an empty namespace or layout would be the default layout
 		Says: "Decodes an id: as the namespace that issued it, or without a namespace by its form.",
 		Query: []Parameter{
 			{Name: "format", Help: "the encoding of a number, as of the request for ids, or " + strings.Join(decode.Foreign(), ", ") + "; it is detected otherwise", Form: text},
@@ -125,7 +125,7 @@ var (
 		},
 	}
 	releaseRoute = Route{
-		Name: "releaseWorker", Path: "/v1/pools/{pool}/workers/{worker}/release", Methods: "POST",
+		Name: "releaseWorker", Path: "/v1/pools/{pool}/workers/{worker}/release", Methods: "POST", Filled: true,
 		Says: "Takes a worker from its holder, which continues with another one. The fence stays, so no id is issued twice. For administrators.",
 		Query: []Parameter{
 			{Name: "datacenter", Help: "of the worker", Form: schema{"type": "integer", "minimum": 0, "default": 0}},
@@ -174,17 +174,6 @@ var (
 	}
 )
 
-// formats returns the values of format in a request for ids.
-func formats() (all []string) {
-	for e := firn.Decimal; ; e++ {
-		name := e.String()
-		if _, err := firn.ParseEncoding(name); err != nil {
-			return append(all, readable)
-		}
-		all = append(all, name)
-	}
-}
-
 // Values returns the query of a request. An unreadable query is an error, since the unreadable part may be one of the
 // parameters. So is another parameter: it may be a typing mistake in one of them.
 func (d *Route) Values(r *http.Request) (url.Values, error) {
@@ -204,6 +193,11 @@ func (d *Route) Values(r *http.Request) (url.Values, error) {
 			return nil, failure.BadRequest("bad_request", "%s is given %d times, as %q: give it once", name, len(values), values)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if d.Filled && query.Get(name) == "" {
+			return nil, failure.BadRequest("bad_request", "%s is empty: give it a value, or leave it out", name)
+		}
+	}
 	return query, nil
 }
 
@@ -212,14 +206,4 @@ func namesOf(of []Parameter) (names []string) {
 		names = append(names, p.Name)
 	}
 	return names
-}
-
-// filled returns an error if a parameter has no value.
-func filled(query url.Values) error {
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		if query.Get(name) == "" {
-			return failure.BadRequest("bad_request", "%s is empty: give it a value, or leave it out", name)
-		}
-	}
-	return nil
 }

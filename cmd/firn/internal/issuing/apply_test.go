@@ -501,7 +501,7 @@ func TestUnchangedPartsKeepRunning(t *testing.T) {
 		if err := take(t, f, caller, name, 1, &b); err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.Reader().State(caller, name)
+		got, err := f.State(caller, name)
 		if err != nil {
 			t.Fatal(err)
 		}

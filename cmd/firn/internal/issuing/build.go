@@ -63,10 +63,7 @@ func (b *builder) add(ctx context.Context, cfg settings.Config, name string) err
 			return errRepeats
 		}
 	}
-	var form store.Form
-	if cipher != nil {
-		form = cipher.Form()
-	}
+	form := b.form(name)
 	made, err := b.base(ctx, name, set, form)
 	if err != nil {
 		return err
@@ -98,6 +95,14 @@ func (b *builder) add(ctx context.Context, cfg settings.Config, name string) err
 		ns.setPrefix(prefix)
 	}
 	return nil
+}
+
+// form returns what a counter's record has about the veil of a namespace.
+func (b *builder) form(name string) (form store.Form) {
+	if cipher := b.ciphers[name]; cipher != nil {
+		form = cipher.Form()
+	}
+	return form
 }
 
 // cipherOf returns the veil of a namespace, or nil.

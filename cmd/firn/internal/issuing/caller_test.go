@@ -49,7 +49,7 @@ func TestARemovedTokenEndsOnOpenConnections(t *testing.T) {
 			t.Errorf("a token that was taken out: %v", err)
 		}
 	}
-	if _, err := f.Reader().Slots(t.Context(), pay, "default"); failure.Of(err).Status != 401 {
+	if _, err := f.Slots(t.Context(), pay, "default"); failure.Of(err).Status != 401 {
 		t.Error(err)
 	}
 	if err := take(t, f, shop, "orders", 1, &b); failure.Of(err).Status != 403 {
@@ -58,13 +58,13 @@ func TestARemovedTokenEndsOnOpenConnections(t *testing.T) {
 	if err := take(t, f, shop, "users", 1, &b); err != nil {
 		t.Errorf("what it may use since: %v", err)
 	}
-	if _, err := f.Reader().Slots(t.Context(), shop, "default"); failure.Of(err).Status != 403 {
+	if _, err := f.Slots(t.Context(), shop, "default"); failure.Of(err).Status != 403 {
 		t.Errorf("a pool: %v", err)
 	}
-	if _, err := f.Reader().State(shop, "orders"); failure.Of(err).Status != 403 {
+	if _, err := f.State(shop, "orders"); failure.Of(err).Status != 403 {
 		t.Errorf("a state: %v", err)
 	}
-	if _, err := f.Reader().Decode(shop, issuing.DecodeRequest{ID: "1", Namespace: "orders"}); failure.Of(err).Status != 403 {
+	if _, err := f.Decode(shop, issuing.DecodeRequest{ID: "1", Namespace: "orders"}); failure.Of(err).Status != 403 {
 		t.Errorf("an id: %v", err)
 	}
 	if list := list(t, f, shop); len(list) != 1 || list[0].Namespace != "users" {
@@ -146,7 +146,7 @@ func TestRatesHoldForNamespacesAndTokens(t *testing.T) {
 // list returns the states of the namespaces that a caller may use.
 func list(t *testing.T, f *issuing.Front, caller *access.Caller) []issuing.State {
 	t.Helper()
-	states, release, err := f.Reader().List(caller)
+	states, release, err := f.List(caller)
 	if err != nil {
 		t.Fatal(err)
 	}

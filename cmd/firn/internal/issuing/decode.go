@@ -17,13 +17,13 @@ type DecodeRequest struct {
 }
 
 // Decode decodes an id: as the namespace that issued it, or without a namespace by its form.
-func (r Reader) Decode(caller *access.Caller, ask DecodeRequest) (decode.Contents, error) {
-	ns, err := r.issuer(caller, ask)
+func (f *Front) Decode(caller *access.Caller, ask DecodeRequest) (decode.Contents, error) {
+	ns, err := f.issuer(caller, ask)
 	if err != nil {
 		return decode.Contents{}, err // which is counted
 	}
 	if err := decode.CheckFormat(ask.Format); err != nil {
-		return decode.Contents{}, r.front.Refuse(failure.BadRequest("bad_format", "%v", err))
+		return decode.Contents{}, f.Refuse(failure.BadRequest("bad_format", "%v", err))
 	}
 	var c decode.Contents
 	if ns != nil {
@@ -32,17 +32,16 @@ func (r Reader) Decode(caller *access.Caller, ask DecodeRequest) (decode.Content
 		c, err = byForm(ask)
 	}
 	if err != nil {
-		return decode.Contents{}, r.front.Refuse(err)
+		return decode.Contents{}, f.Refuse(err)
 	}
 	return c, nil
 }
 
 // issuer returns the namespace of a request if the caller may read its ids; nil for a request that has none.
-func (r Reader) issuer(caller *access.Caller, ask DecodeRequest) (*Namespace, error) {
+func (f *Front) issuer(caller *access.Caller, ask DecodeRequest) (*Namespace, error) {
 	if ask.Namespace == "" {
 		return nil, nil //nolint:nilnil // not an error
 	}
-	f := r.front
 	now := f.service.now.Load()
 	caller, err := f.allow(now, caller, ask.Namespace, 1)
 	if err != nil {
@@ -111,21 +110,10 @@ func byForm(ask DecodeRequest) (decode.Contents, error) {
 	if err != nil {
 		return decode.Contents{}, failure.BadRequest("bad_layout", "%v", err)
 	}
-	text := ask.ID
-	if ask.Format == "" {
-		serials, _ := set.SerialFormat() // nil if the layout does not fit into serials
-		c, rest, found, err := decode.Kind(text, serials)
-		switch {
-		case err != nil:
-			return c, failure.BadRequest("bad_id", "%v", err)
-		case found:
-			return c, nil
-		}
-		text = rest
-	}
-	r, err := decode.Text(text, ask.Format, layout, time.Now())
+	serials, _ := set.SerialFormat() // nil if the layout does not fit into serials
+	c, err := decode.Any(ask.ID, ask.Format, layout, serials, time.Now())
 	if err != nil {
-		return decode.Contents{}, failure.BadRequest("bad_id", "%v", err)
+		return c, failure.BadRequest("bad_id", "%v", err)
 	}
-	return r.Contents(""), nil
+	return c, nil
 }

@@ -97,14 +97,10 @@ const layoutEndsSoon = 90 * 24 * time.Hour
 
 // examineCounter takes an id of a counter as far as its first write.
 func (b *builder) examineCounter(ctx context.Context, name string, set settings.Namespace) ([]store.Finding, error) {
-	if !counts(set) {
+	if !set.Of().Counted() {
 		return nil, nil
 	}
-	var form store.Form
-	if cipher := b.ciphers[name]; cipher != nil {
-		form = cipher.Form()
-	}
-	made, err := b.base(ctx, name, set, form)
+	made, err := b.base(ctx, name, set, b.form(name))
 	if err == nil {
 		switch made := made.(type) {
 		case numbers:

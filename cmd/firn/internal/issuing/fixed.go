@@ -19,23 +19,13 @@ func (s *snapshot) allows(cfg settings.Config) error {
 		}
 		if key, from, to := s.namespaces[name].settings.Changed(now); key != "" {
 			instead := "use a new name; a restart permits it, if you are sure that they cannot"
-			if counts(s.namespaces[name].settings) && counts(now) {
+			if s.namespaces[name].settings.Of().Counted() && now.Of().Counted() {
 				instead = "use a new name (a restart does not help: the store keeps the " + key + ")"
 			}
 			return cfg.At(fmt.Errorf("it cannot change from %s to %s while the namespace is served, since its ids could repeat earlier ones: %s", from, to, instead), "namespaces", name, key)
 		}
 	}
 	return nil
-}
-
-// counts reports whether a counter in the store makes the ids of a namespace.
-func counts(set settings.Namespace) bool {
-	switch set.Of().Source {
-	case settings.Ranges, settings.Counter, settings.Template:
-		return true
-	default:
-		return false
-	}
 }
 
 // errRepeats refuses a change of keys; [snapshot.allows] cannot, as it does not read keys.

@@ -23,8 +23,8 @@ func (p Protocol) String() string {
 	return [...]string{"http", "rpc", "resp", "leaf", "tinyid", "cosid"}[p]
 }
 
-// A Front is the service for one protocol: it identifies callers (caller.go) and issues ids (issue.go). A [Reader]
-// answers other requests. Each request is counted once, with its error (tally.go). Errors are or wrap those that
+// A Front is the service for one protocol: it identifies callers (caller.go) and issues ids (issue.go). It
+// answers other requests too (reader.go). Each request is counted once, with its error (tally.go). Errors are or wrap those that
 // package failure knows.
 type Front struct {
 	tally

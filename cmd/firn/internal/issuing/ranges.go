@@ -10,12 +10,6 @@ import (
 	"github.com/firn-id/firn/segment"
 )
 
-// ranged is a base whose ids can be issued as ranges.
-type ranged interface {
-	// takeRange takes up to n consecutive ids of its stripe, at least one.
-	takeRange(ctx context.Context, n int) (segment.Range, error)
-}
-
 // defaultStep is the default number of ids in a range.
 const defaultStep = 1000
 
@@ -83,4 +77,19 @@ func (n *Namespace) takeRange(ctx context.Context, want int) (segment.Range, err
 			"the ids of namespace %s are %s and cannot be handed out as ranges: a plain segment or sequence can; ask for single ids", n.name, is)
 	}
 	return from.takeRange(ctx, want)
+}
+
+// takeRow takes count consecutive ids.
+func (n *Namespace) takeRow(ctx context.Context, count int, b *Batch) error {
+	row, ok := n.base.(ranged)
+	if is := n.Lacks(settings.Row); is != "" || !ok {
+		return failure.BadRequest("not_consecutive", "the ids of namespace %s, %s, are not consecutive: take %d with FIRN.NEXT %s COUNT %d",
+			n.name, is, count, n.name, count)
+	}
+	taken, err := row.consecutive(ctx, count)
+	if err != nil {
+		return err
+	}
+	b.IDs = append(b.IDs, taken.First, taken.Last())
+	return nil
 }

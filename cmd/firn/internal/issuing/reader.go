@@ -11,20 +11,16 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
 )
 
-// A Reader answers, for one protocol, requests that issue no ids. It counts only those that fail.
-type Reader struct{ front *Front }
-
-// Reader returns the reader of the protocol.
-func (f *Front) Reader() Reader { return Reader{f} }
+// This file answers requests that issue no ids. Only those that fail are counted.
 
 // State returns the state of a namespace that the caller may use.
-func (r Reader) State(caller *access.Caller, name string) (State, error) {
-	f := r.front
+func (f *Front) State(caller *access.Caller, name string) (State, error) {
 	caller, err := f.allow(f.service.now.Load(), caller, name, 1)
 	if err != nil {
 		return State{}, err
@@ -36,6 +32,22 @@ func (r Reader) State(caller *access.Caller, name string) (State, error) {
 	return ns.state(caller), nil
 }
 
+// Exists reports whether a namespace exists that the caller may use, or would be made on its first use. An error means
+// that there is no such name, or that the caller may not use it.
+func (f *Front) Exists(caller *access.Caller, name string) (bool, error) {
+	now := f.service.now.Load()
+	if _, err := f.allow(now, caller, name, 1); err != nil {
+		return false, err
+	}
+	if now.namespaces[name] != nil {
+		return true, nil
+	}
+	if err := settings.CheckName(name); err != nil {
+		return false, f.Refuse(err)
+	}
+	return now.dynamic != nil, nil
+}
+
 const (
 	// sizeOfState is about what a namespace occupies in a list and in its text.
 	sizeOfState = 1 << 10
@@ -45,10 +57,10 @@ const (
 
 // List returns the states of all namespaces that the caller may use, by name. A long list counts as memory of the client
 // until release, since each of thousands of connections could leave one unread.
-func (r Reader) List(caller *access.Caller) (states []State, release func(), err error) {
+func (f *Front) List(caller *access.Caller) (states []State, release func(), err error) {
 	states, release = []State{}, func() {}
-	now := r.front.service.now.Load()
-	caller, err = r.front.current(now, caller, 1)
+	now := f.service.now.Load()
+	caller, err = f.current(now, caller, 1)
 	if err != nil {
 		return states, release, nil // empty for a revoked caller
 	}
@@ -60,7 +72,7 @@ func (r Reader) List(caller *access.Caller) (states []State, release func(), err
 	}
 	if client, size := caller.Client(), len(names)*sizeOfState; len(names) > smallList {
 		if !client.Take(share.Memory, size) {
-			return nil, release, r.front.Refuse(client.Refusal(share.Memory))
+			return nil, release, f.Refuse(client.Refusal(share.Memory))
 		}
 		release = func() { client.Give(share.Memory, size) }
 	}
@@ -73,12 +85,12 @@ func (r Reader) List(caller *access.Caller) (states []State, release func(), err
 
 // Slots returns the JSON of a [Pool] with its slots, as the store had them at most slotsLast ago, to an administrator.
 // The text is shared: it must not be changed.
-func (r Reader) Slots(ctx context.Context, caller *access.Caller, pool string) (text []byte, err error) {
-	if err := r.admin(caller, "pools"); err != nil {
+func (f *Front) Slots(ctx context.Context, caller *access.Caller, pool string) (text []byte, err error) {
+	if err := f.admin(caller, "pools"); err != nil {
 		return nil, err
 	}
-	if text, err = r.front.service.slots.of(ctx, r.front.service.store, pool); err != nil {
-		return nil, r.front.Refuse(err)
+	if text, err = f.service.slots.of(ctx, f.service.store, pool); err != nil {
+		return nil, f.Refuse(err)
 	}
 	return text, nil
 }
@@ -129,11 +141,11 @@ const releaseTries = 3
 
 // Release takes a worker from its holder, for an administrator, and returns the slot as it is then. The fence stays, see
 // [lease.Reclaim]. The audit log has it.
-func (r Reader) Release(ctx context.Context, caller *access.Caller, pool string, datacenter, worker int64) (Slot, error) {
-	if err := r.admin(caller, "pools"); err != nil {
+func (f *Front) Release(ctx context.Context, caller *access.Caller, pool string, datacenter, worker int64) (Slot, error) {
+	if err := f.admin(caller, "pools"); err != nil {
 		return Slot{}, err
 	}
-	s := r.front.service
+	s := f.service
 	var taken lease.Slot
 	err := store.ErrConflict
 	for n := 0; n < releaseTries && errors.Is(err, store.ErrConflict); n++ {
@@ -145,31 +157,31 @@ func (r Reader) Release(ctx context.Context, caller *access.Caller, pool string,
 	s.slots.keep(time.Now(), pool, nil) // all who ask from now on see it
 	s.audit.Done("release worker", err, "who", caller.Name(), "from", caller.From(), "pool", pool, "datacenter", datacenter, "worker", worker)
 	if err != nil {
-		return Slot{}, r.front.Refuse(err)
+		return Slot{}, f.Refuse(err)
 	}
 	return DescribeSlot(taken, 0, taken.At), nil
 }
 
 // Metrics returns an error unless the caller of a request may see the metrics.
-func (r Reader) Metrics(request *http.Request) error {
-	if r.front.service.now.Load().access.OpenMetrics() {
+func (f *Front) Metrics(request *http.Request) error {
+	if f.service.now.Load().access.OpenMetrics() {
 		return nil
 	}
-	caller, err := r.front.Caller(request)
+	caller, err := f.Caller(request)
 	if err != nil {
 		return err
 	}
-	return r.admin(caller, "metrics")
+	return f.admin(caller, "metrics")
 }
 
 // admin returns an error unless the caller is an administrator.
-func (r Reader) admin(caller *access.Caller, what string) error {
-	caller, err := r.front.current(r.front.service.now.Load(), caller, 1)
+func (f *Front) admin(caller *access.Caller, what string) error {
+	caller, err := f.current(f.service.now.Load(), caller, 1)
 	if err != nil {
 		return err
 	}
 	if err := caller.CheckAdmin(what); err != nil {
-		return r.front.denied(caller.Name(), caller.From(), what, 1, err)
+		return f.denied(caller.Name(), caller.From(), what, 1, err)
 	}
 	return nil
 }

@@ -373,7 +373,7 @@ func TestOnlyAdministratorsSeeTheStoresErrorText(t *testing.T) {
 			}
 			states := list(t, f, caller)
 			for _, state := range states {
-				one, err := f.Reader().State(caller, state.Namespace)
+				one, err := f.State(caller, state.Namespace)
 				if err != nil || state.Error == "" || one.Error != state.Error || strings.Contains(state.Error, "10.1.2.3") != raw {
 					t.Errorf("%s for an administrator: %t: %q, %v", state.Namespace, raw, state.Error, err)
 				}
@@ -394,7 +394,7 @@ func TestTheStateOfANumberAgreesWithReadiness(t *testing.T) {
 		f := s.Front(issuing.HTTP)
 		says := func(want string) {
 			t.Helper()
-			state, err := f.Reader().State(local(t, f), "bills")
+			state, err := f.State(local(t, f), "bills")
 			if err != nil || !strings.Contains(state.Error, want) {
 				t.Errorf("%q, %v, want %s", state.Error, err, want)
 			}

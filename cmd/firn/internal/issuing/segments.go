@@ -18,40 +18,54 @@ type segments struct {
 	mending mending
 }
 
-func newSegments(name string, cfg segment.Config) (*segments, error) {
-	all, err := segment.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	n, err := all.Namespace(name)
-	if err != nil {
-		return nil, errors.Join(err, all.Close(ended))
-	}
-	return &segments{all: all, name: n, mending: mending{look: n.Prepare}}, nil
+func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
+	return patiently(ctx, func(ctx context.Context) error {
+		n, err := s.name.Fill(ctx, ids)
+		ids = ids[n:]
+		return err
+	})
 }
 
-func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
-	// Most requests are served from memory and need no timer.
-	n, err := s.name.Fill(ended, ids)
-	if err == nil {
+func (s *segments) consecutive(ctx context.Context, n int) (r segment.Range, err error) {
+	err = patiently(ctx, func(ctx context.Context) (err error) {
+		r, err = s.name.Reserve(ctx, n)
+		return err
+	})
+	return r, err
+}
+
+func (s *segments) takeRange(ctx context.Context, n int) (r segment.Range, err error) {
+	err = patiently(ctx, func(ctx context.Context) (err error) {
+		r, err = s.name.Take(ctx, n)
+		return err
+	})
+	return r, err
+}
+
+func (s *segments) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {
+	err := patiently(ctx, func(ctx context.Context) error {
+		for n > 0 {
+			r, err := s.name.Take(ctx, n)
+			if err != nil {
+				return err
+			}
+			to = join(to, firn.Stretch{First: r.First, Count: r.Len(), Stride: firn.ID(r.Stride)})
+			n -= r.Len()
+		}
+		return nil
+	})
+	return to, err
+}
+
+// patiently calls do with a context that has ended: most requests are served from memory and need no timer. If that does
+// not suffice, it calls do again, which goes on where it was.
+func patiently(ctx context.Context, do func(context.Context) error) error {
+	if do(ended) == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	_, err = s.name.Fill(ctx, ids[n:])
-	return err
-}
-
-// consecutive takes n consecutive ids and returns the first.
-func (s *segments) consecutive(ctx context.Context, n int) (firn.ID, error) {
-	r, err := s.name.Reserve(ended, n) // as above
-	if err == nil {
-		return r.First, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	r, err = s.name.Reserve(ctx, n)
-	return r.First, err
+	return do(ctx)
 }
 
 func (s *segments) state(state *State) {
@@ -86,48 +100,22 @@ func (b *builder) segments(ctx context.Context, was *Namespace, name string, set
 			cfg.Start = max(cfg.Start, old.Last+1)
 		}
 	}
-	made, err := newSegments(name, cfg)
-	if err != nil || old.Left == 0 {
-		return made, err
+	all, err := segment.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n, err := all.Namespace(name)
+	if err != nil {
+		return nil, errors.Join(err, all.Close(ended))
+	}
+	made := &segments{all: all, name: n, mending: mending{look: n.Prepare}}
+	if old.Left == 0 {
+		return made, nil
 	}
 	if err := made.name.Prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("no range could be fetched by the new settings: %w", err), made.close(ended))
 	}
 	return made, nil
-}
-
-func (s *segments) takeRange(ctx context.Context, n int) (segment.Range, error) {
-	r, err := s.name.Take(ended, n) // from memory, as in fill
-	if err == nil {
-		return r, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	return s.name.Take(ctx, n)
-}
-
-func (s *segments) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {
-	to, left, err := s.take(ended, n, to)
-	if err == nil {
-		return to, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	to, _, err = s.take(ctx, left, to)
-	return to, err
-}
-
-// take appends ids to to until n are taken, and returns how many are left after an error.
-func (s *segments) take(ctx context.Context, n int, to []firn.Stretch) (_ []firn.Stretch, left int, err error) {
-	for n > 0 {
-		r, err := s.name.Take(ctx, n)
-		if err != nil {
-			return to, n, err
-		}
-		to = join(to, firn.Stretch{First: r.First, Count: r.Len(), Stride: firn.ID(r.Stride)})
-		n -= r.Len()
-	}
-	return to, 0, nil
 }
 
 // SegmentState is the state of ranges.

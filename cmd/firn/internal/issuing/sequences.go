@@ -34,21 +34,37 @@ func newSequences(name string, cfg sequence.Config) (*sequences, error) {
 }
 
 func (s *sequences) fill(ctx context.Context, ids []firn.ID) error {
-	first, err := s.consecutive(ctx, len(ids))
+	r, err := s.takeRange(ctx, len(ids))
 	if err != nil {
 		return err
 	}
 	for i := range ids {
-		ids[i] = first + firn.ID(i)
+		ids[i] = r.First + firn.ID(i)
 	}
 	return nil
 }
 
-// consecutive takes n consecutive ids and returns the first.
-func (s *sequences) consecutive(ctx context.Context, n int) (firn.ID, error) {
+func (s *sequences) takeRange(ctx context.Context, n int) (segment.Range, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	return s.one.Reserve(ctx, n)
+	first, err := s.one.Reserve(ctx, n)
+	if err != nil {
+		return segment.Range{}, err
+	}
+	return segment.Range{First: first, Count: int64(n), Stride: 1}, nil
+}
+
+// consecutive is takeRange, which takes all n.
+func (s *sequences) consecutive(ctx context.Context, n int) (segment.Range, error) {
+	return s.takeRange(ctx, n)
+}
+
+func (s *sequences) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {
+	r, err := s.takeRange(ctx, n)
+	if err != nil {
+		return to, err
+	}
+	return join(to, firn.Stretch{First: r.First, Count: n, Stride: 1}), nil
 }
 
 func (s *sequences) state(state *State) {
@@ -105,22 +121,6 @@ func (s *sequences) goOn(ctx context.Context, was *Namespace) error {
 		return errors.Join(fmt.Errorf("raise the counter above %d: %w", last, err), s.close(ended))
 	}
 	return nil
-}
-
-func (s *sequences) takeRange(ctx context.Context, n int) (segment.Range, error) {
-	first, err := s.consecutive(ctx, n)
-	if err != nil {
-		return segment.Range{}, err
-	}
-	return segment.Range{First: first, Count: int64(n), Stride: 1}, nil
-}
-
-func (s *sequences) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {
-	first, err := s.consecutive(ctx, n)
-	if err != nil {
-		return to, err
-	}
-	return join(to, firn.Stretch{First: first, Count: n, Stride: 1}), nil
 }
 
 // SequenceState is the state of a counter in the store.

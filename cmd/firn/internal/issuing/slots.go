@@ -1,7 +1,6 @@
 package issuing
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -49,9 +48,6 @@ type Pool struct {
 	opened  time.Time // the last time that newcomers waited before it was opened
 }
 
-// LayoutName returns the name of a preset, or the layout's own text.
-func LayoutName(l firn.Layout) string { return cmp.Or(l.Name(), l.String()) }
-
 // ReadPool reads a pool, and the store's clock if it has one.
 func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 	p, err := lease.Inspect(ctx, s, name)
@@ -70,7 +66,7 @@ func ReadPool(ctx context.Context, s store.Store, name string) (Pool, error) {
 		offset = &ahead
 	}
 	pool := Pool{
-		Pool: p.Name, Layout: LayoutName(p.Layout), Made: p.Made, Open: p.Open, Clock: now.UTC(), Offset: offset,
+		Pool: p.Name, Layout: decode.Label(p.Layout), Made: p.Made, Open: p.Open, Clock: now.UTC(), Offset: offset,
 		Workers: (p.Layout.MaxDatacenter() + 1) * (p.Layout.MaxWorker() + 1), Slots: make([]Slot, len(p.Slots)),
 	}
 	if p.Strict > 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/veil"
 )
 
@@ -30,6 +31,21 @@ type numbers interface {
 type texts interface {
 	// take returns n ids or an error.
 	take(ctx context.Context, n int) ([]string, error)
+}
+
+// ranged is a base whose ids can be issued as ranges.
+type ranged interface {
+	// takeRange takes up to n consecutive ids of its stripe, at least one.
+	takeRange(ctx context.Context, n int) (segment.Range, error)
+	// consecutive takes n consecutive ids.
+	consecutive(ctx context.Context, n int) (segment.Range, error)
+}
+
+// stretched is a base whose ids come in runs of equal stride. It returns them as stretches,
+// so that ids that are sent as first and count need not be written out.
+type stretched interface {
+	// stretches appends n ids to to, or returns an error.
+	stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error)
 }
 
 // longest bounds how long a request waits while a store is away, or for the next ids of a generator.
@@ -80,4 +96,15 @@ func (v veiled) fill(ctx context.Context, ids []firn.ID) error {
 		}
 	}
 	return nil
+}
+
+// join appends s, by extending the last stretch if s continues it.
+func join(to []firn.Stretch, s firn.Stretch) []firn.Stretch {
+	if last := len(to) - 1; last >= 0 {
+		if l := &to[last]; l.Stride == s.Stride && l.First+firn.ID(l.Count)*l.Stride == s.First {
+			l.Count += s.Count
+			return to
+		}
+	}
+	return append(to, s)
 }

@@ -55,16 +55,16 @@ const (
 )
 
 // Store returns what an examination of the store finds, at most viewLasts old, to an administrator.
-func (r Reader) Store(ctx context.Context, caller *access.Caller) (StoreView, error) {
-	if err := r.admin(caller, "store"); err != nil {
+func (f *Front) Store(ctx context.Context, caller *access.Caller) (StoreView, error) {
+	if err := f.admin(caller, "store"); err != nil {
 		return StoreView{}, err
 	}
-	s := r.front.service
+	s := f.service
 	select {
 	case s.examining <- struct{}{}:
 		defer func() { <-s.examining }()
 	case <-ctx.Done():
-		return StoreView{}, r.front.Refuse(context.Cause(ctx))
+		return StoreView{}, f.Refuse(context.Cause(ctx))
 	}
 	if s.examined == nil || time.Since(s.examined.At) >= viewLasts {
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), viewTimeout, fmt.Errorf("no answer within %v", viewTimeout))

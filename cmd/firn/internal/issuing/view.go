@@ -46,17 +46,17 @@ const MaxViewed = 100
 //
 // What a namespace has issued is traffic. So a caller sees it if it may see the metrics, or what a veil hides where there
 // is one.
-func (r Reader) View(caller *access.Caller, names []string) (v View, release func(), err error) {
-	s := r.front.service
+func (f *Front) View(caller *access.Caller, names []string) (v View, release func(), err error) {
+	s := f.service
 	now := s.now.Load()
-	caller, err = r.front.current(now, caller, 1)
+	caller, err = f.current(now, caller, 1)
 	if err != nil {
 		return v, nil, err
 	}
 	names, more := now.viewed(caller, names)
 	client, size := caller.Client(), len(names)*sizeOfState
 	if !client.Take(share.Memory, size) {
-		return v, nil, r.front.Refuse(client.Refusal(share.Memory))
+		return v, nil, f.Refuse(client.Refusal(share.Memory))
 	}
 	v = View{
 		At: time.Now().UTC(), Caller: caller.Name(), Admin: caller.Admin(), Counts: caller.Admin() || now.access.OpenMetrics(),
@@ -119,4 +119,43 @@ func valueOf(c prometheus.Counter) int64 {
 	var m dto.Metric
 	_ = c.Write(&m) // no counter fails
 	return int64(m.GetCounter().GetValue())
+}
+
+// State is a namespace as clients see it, with the fields of its kind.
+type State struct {
+	Namespace string `json:"namespace"`
+	Kind      string `json:"kind"`
+	Pool      string `json:"pool,omitempty"`
+	Layout    string `json:"layout,omitempty"`
+	Clock     string `json:"clock,omitempty"`
+	*LeaseState
+	Segment  *SegmentState  `json:"segment,omitempty"`
+	Sequence *SequenceState `json:"sequence,omitempty"`
+	Template string         `json:"template,omitempty"`
+	Prefix   string         `json:"prefix,omitempty"`
+	Veil     string         `json:"veil,omitempty"`
+	Error    string         `json:"error,omitempty"` // of the latest exchange with the store, or why no id can be issued
+	err      error          // the source of Error
+}
+
+// state returns the current state, as a caller may see it. Only an administrator sees the
+// store's own error text, which may contain its address. A veil hides worker, time and
+// traffic, and so do the fields about these.
+func (n *Namespace) state(caller *access.Caller) State {
+	s := State{Namespace: n.name, Kind: n.Kind(), Prefix: n.settings.Prefix}
+	n.base.state(&s)
+	if n.cipher != nil {
+		s.Veil = n.cipher.String()
+		if !caller.Unveils() {
+			s.LeaseState, s.Segment, s.Sequence = nil, nil, nil
+		}
+	}
+	switch {
+	case s.err == nil:
+	case caller.Admin():
+		s.Error = s.err.Error()
+	default:
+		s.Error = failure.Public(s.err)
+	}
+	return s
 }

@@ -30,7 +30,7 @@ func TestAViewHasTheFirstNamespacesAndSaysHowManyItLeavesOut(t *testing.T) {
 	}
 	view := func(names ...string) issuing.View {
 		t.Helper()
-		v, release, err := f.Reader().View(caller, names)
+		v, release, err := f.View(caller, names)
 		if err != nil {
 			t.Fatal(err)
 		}

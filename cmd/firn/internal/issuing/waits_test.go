@@ -19,7 +19,7 @@ func TestARequestThatWaitsForARangeIsCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	state, err := f.Reader().State(caller, "items")
+	state, err := f.State(caller, "items")
 	if err != nil {
 		t.Fatal(err)
 	}

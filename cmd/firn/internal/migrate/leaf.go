@@ -22,9 +22,7 @@ import (
 // namespace does not have. They lead a browser to the console, and others to /v1/namespaces. Both show namespaces, and
 // check access.
 type Leaf struct {
-	front   *issuing.Front
-	reader  issuing.Reader
-	log     *slog.Logger
+	spring
 	zone    *time.Location
 	batches sync.Pool // of *issuing.Batch
 }
@@ -32,8 +30,7 @@ type Leaf struct {
 // NewLeaf returns the interface to a service. Decoded times are shown in zone; Leaf uses that of its
 // machine.
 func NewLeaf(s *issuing.Service, zone *time.Location, log *slog.Logger) *Leaf {
-	front := s.Front(issuing.Leaf)
-	return &Leaf{front: front, reader: front.Reader(), zone: zone, log: log}
+	return &Leaf{spring: spring{s.Front(issuing.Leaf), log}, zone: zone}
 }
 
 const (
@@ -55,11 +52,6 @@ func (l *Leaf) Register(mux *http.ServeMux) {
 	for _, page := range []string{"/cache", "/db"} {
 		mux.Handle(page, http.HandlerFunc(l.namespaces))
 	}
-}
-
-func (l *Leaf) notFound(w http.ResponseWriter, r *http.Request) {
-	l.front.Answered(http.StatusNotFound)
-	springNotFound(w, r)
 }
 
 // namespaces answers a request for one of Leaf's pages.
@@ -89,16 +81,9 @@ func (l *Leaf) Prefixed(next http.Handler) http.Handler {
 		case strings.HasSuffix(path[:cut], snowflakePath):
 			l.serve(w, r, key, snowflakeMode)
 		case strings.HasSuffix(path, decodePath):
-			if !springAccepts(w, r) {
-				l.front.Answered(http.StatusMethodNotAllowed)
-				return
+			if _, ok := l.accepts(w, r, false); ok {
+				l.decode(w, r)
 			}
-			if !springTakesJSON(r) {
-				l.front.Answered(http.StatusNotAcceptable)
-				springNotAcceptable(w, r)
-				return
-			}
-			l.decode(w, r)
 		case strings.Contains(path, segmentPath), strings.Contains(path, snowflakePath):
 			l.notFound(w, r)
 		default:
@@ -172,14 +157,8 @@ var snowflakeMode = mode{
 func (l *Leaf) serve(w http.ResponseWriter, r *http.Request, key string, m mode) {
 	start := time.Now()
 	defer func() { l.front.Observe(time.Since(start)) }()
-	if !springAccepts(w, r) {
-		l.front.Answered(http.StatusMethodNotAllowed)
-		return
-	}
-	contentType := springTypeOfText(r)
-	if contentType == "" {
-		l.front.Answered(http.StatusNotAcceptable)
-		springNotAcceptable(w, r)
+	contentType, ok := l.accepts(w, r, true)
+	if !ok {
 		return
 	}
 	var room [20]byte
@@ -213,12 +192,12 @@ func (l *Leaf) next(r *http.Request, key string, m mode, b []byte) ([]byte, erro
 func (l *Leaf) fail(w http.ResponseWriter, r *http.Request, m mode, err error) {
 	f := failure.Of(err)
 	l.log.Debug("request failed", "method", r.Method, "path", r.URL.Path, "code", f.Code, "error", err)
-	springNote(w, f)
 	switch f.Status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		springFail(w, r, f.Status, "", f.Message)
+		springRefuse(w, r, f, "")
 		return
 	}
+	springNote(w, f)
 	springFail(w, r, http.StatusInternalServerError, "com.sankuai.inf.leaf.server.exception.LeafServerException",
 		fmt.Sprintf("Result{id=%d, status=EXCEPTION}", m.code(f)))
 }
@@ -227,9 +206,7 @@ func (l *Leaf) fail(w http.ResponseWriter, r *http.Request, m mode, err error) {
 func (l *Leaf) decode(w http.ResponseWriter, r *http.Request) {
 	caller, err := l.front.Caller(r)
 	if err != nil {
-		f := failure.Of(err)
-		springNote(w, f)
-		springFail(w, r, f.Status, "", f.Message)
+		springRefuse(w, r, failure.Of(err), "")
 		return
 	}
 	query := r.URL.Query()
@@ -244,7 +221,7 @@ func (l *Leaf) decode(w http.ResponseWriter, r *http.Request) {
 	if ask.Namespace == "" {
 		ask.Layout = "leaf"
 	}
-	decoded, err := l.reader.Decode(caller, ask)
+	decoded, err := l.front.Decode(caller, ask)
 	result := decoded.Parts
 	if err == nil && result == nil {
 		err = l.front.Refuse(failure.BadRequest("bad_request", "the ids of namespace %s, of kind %s, have no worker in them", ask.Namespace, decoded.Kind))
@@ -258,9 +235,7 @@ func (l *Leaf) decode(w http.ResponseWriter, r *http.Request) {
 		springNote(w, f)
 		springAnswer(w, springTypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
 	case err != nil: // an error of the parameter namespace, which Leaf does not have
-		f := failure.Of(err)
-		springNote(w, f)
-		springFail(w, r, f.Status, "", f.Message)
+		springRefuse(w, r, failure.Of(err), "")
 	default:
 		springAnswer(w, springTypeJSON, springEncode(struct { // in Leaf's order
 			WorkerID   string `json:"workerId"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"log/slog"
 	"math"
 	"net/http"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
 // Answers in the form of Spring Boot 1.5, which the servers of Leaf and TinyId use: their clients may rely on its
@@ -24,6 +26,39 @@ const (
 // springCodeHeader is the header with Firn's own code of a failure: the answers of other systems
 // have no field for it.
 const springCodeHeader = "Firn-Error"
+
+// A spring answers requests of one protocol as a server of Spring Boot does.
+type spring struct {
+	front *issuing.Front
+	log   *slog.Logger
+}
+
+// notFound answers a request for a path that does not exist.
+func (s spring) notFound(w http.ResponseWriter, r *http.Request) {
+	s.front.Answered(http.StatusNotFound)
+	springFail(w, r, http.StatusNotFound, "", "No message available")
+}
+
+// accepts returns the content type of the answer to a request, a text or else JSON. It answers itself if the method is not
+// allowed, or the client does not accept the form of the answer.
+func (s spring) accepts(w http.ResponseWriter, r *http.Request, text bool) (contentType string, ok bool) {
+	if !springAccepts(w, r) {
+		s.front.Answered(http.StatusMethodNotAllowed)
+		return "", false
+	}
+	switch {
+	case text:
+		contentType = springTypeOfText(r)
+	case springTakesJSON(r):
+		contentType = springTypeJSON
+	}
+	if contentType == "" {
+		s.front.Answered(http.StatusNotAcceptable)
+		springFail(w, r, http.StatusNotAcceptable, "org.springframework.web.HttpMediaTypeNotAcceptableException",
+			"Could not find acceptable representation")
+	}
+	return contentType, contentType != ""
+}
 
 // springAccepts reports whether the method of a request is allowed, and answers it if not. A
 // Spring handler without declared methods allows all except TRACE and CONNECT, and answers OPTIONS itself.
@@ -144,15 +179,10 @@ func springNote(w http.ResponseWriter, f *failure.Failure) {
 	}
 }
 
-// springNotFound answers a request for a path that does not exist.
-func springNotFound(w http.ResponseWriter, r *http.Request) {
-	springFail(w, r, http.StatusNotFound, "", "No message available")
-}
-
-// springNotAcceptable answers a request whose client does not accept the form of the answer.
-func springNotAcceptable(w http.ResponseWriter, r *http.Request) {
-	springFail(w, r, http.StatusNotAcceptable, "org.springframework.web.HttpMediaTypeNotAcceptableException",
-		"Could not find acceptable representation")
+// springRefuse answers a failure with its own status and message.
+func springRefuse(w http.ResponseWriter, r *http.Request, f *failure.Failure, exception string) {
+	springNote(w, f)
+	springFail(w, r, f.Status, exception, f.Message)
 }
 
 // springFail answers a failed request; exception is the name of a Java class, and may be empty. A client that accepts

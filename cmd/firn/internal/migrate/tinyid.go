@@ -16,8 +16,7 @@ import (
 // TinyID answers clients of TinyId as its server does: a bizType is a namespace, and the token identifies the caller. Make
 // one with [NewTinyID].
 type TinyID struct {
-	front    *issuing.Front
-	log      *slog.Logger
+	spring
 	requests map[string]tinyidRequest // by the end of the path
 	answers  sync.Pool                // of *answer
 }
@@ -39,7 +38,7 @@ const maxKept = 1 << 20
 
 // NewTinyID returns the interface to a service.
 func NewTinyID(s *issuing.Service, log *slog.Logger) *TinyID {
-	return &TinyID{front: s.Front(issuing.TinyID), log: log, requests: map[string]tinyidRequest{
+	return &TinyID{spring: spring{s.Front(issuing.TinyID), log}, requests: map[string]tinyidRequest{
 		"/id/nextId": {ids: true}, "/id/nextIdSimple": {ids: true, simple: true},
 		"/id/nextSegmentId": {}, "/id/nextSegmentIdSimple": {simple: true},
 	}}
@@ -55,11 +54,6 @@ func (t *TinyID) Register(mux *http.ServeMux) {
 		mux.Handle("/tinyid"+path, h)
 		mux.Handle("/tinyid"+path+"/{$}", h)
 	}
-}
-
-func (t *TinyID) notFound(w http.ResponseWriter, r *http.Request) {
-	t.front.Answered(http.StatusNotFound)
-	springNotFound(w, r)
 }
 
 // Prefixed answers the interface's requests behind any prefix of the path, as
@@ -102,28 +96,18 @@ func lastTwo(path string) string {
 func (t *TinyID) serve(w http.ResponseWriter, r *http.Request, asked tinyidRequest) {
 	start := time.Now()
 	defer func() { t.front.Observe(time.Since(start)) }()
-	if !springAccepts(w, r) {
-		t.front.Answered(http.StatusMethodNotAllowed)
-		return
-	}
-	contentType := springTypeJSON
-	if asked.simple {
-		contentType = springTypeOfText(r)
-	}
-	if contentType == "" || !asked.simple && !springTakesJSON(r) {
-		t.front.Answered(http.StatusNotAcceptable)
-		springNotAcceptable(w, r)
+	contentType, ok := t.accepts(w, r, asked.simple)
+	if !ok {
 		return
 	}
 	p, err := t.parse(r, asked)
 	if err != nil {
 		f := t.front.Refuse(err)
-		springNote(w, f)
 		exception := ""
 		if f.Code == "bad_count" {
 			exception = "org.springframework.web.method.annotation.MethodArgumentTypeMismatchException"
 		}
-		springFail(w, r, f.Status, exception, f.Message)
+		springRefuse(w, r, f, exception)
 		return
 	}
 	made, ok := t.answers.Get().(*answer)

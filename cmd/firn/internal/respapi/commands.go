@@ -70,7 +70,7 @@ func newTable() *table {
 		{name: "pexpiretime", arity: 2, keys: true, flags: []string{"readonly", "fast"}, group: "counters", summary: never, answer: (*conn).ttl},
 
 		{name: "eval", arity: -3, flags: []string{"noscript"}, group: "scripts", summary: "Answers the scripts of Redisson's and django-redis's counters.", answer: (*conn).eval},
-		{name: "evalsha", arity: -3, flags: []string{"noscript"}, group: "scripts", summary: "As EVAL.", answer: (*conn).evalSHA},
+		{name: "evalsha", arity: -3, flags: []string{"noscript"}, group: "scripts", summary: "As EVAL.", answer: func(c *conn, args [][]byte) { c.answerScript(strings.ToLower(string(args[1])), args) }},
 		{name: "script", arity: -2, flags: []string{"noscript"}, group: "scripts", summary: "Knows these scripts.", answer: (*conn).script},
 
 		{name: "auth", arity: -2, unauthenticated: true, flags: []string{"noscript", "fast", "no_auth"}, group: "connection", summary: "Says who the client is, by a token.", answer: (*conn).auth},

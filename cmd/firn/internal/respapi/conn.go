@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -278,7 +279,7 @@ func (c *conn) consume() (read, commands int) {
 		buf := c.in[read:c.filled]
 		args, n, err := c.parser.parse(buf, limits)
 		if err != nil {
-			c.count(badProtocol(err))
+			c.count(failure.BadRequest("bad_request", "%v", err))
 			c.out = appendError(c.out, "ERR "+err.Error())
 			c.closing, c.err = true, err
 			break

@@ -150,7 +150,7 @@ func (c *conn) exist(args [][]byte) {
 
 // there reports whether a namespace exists, or would with its first id. If it is not ok, the error is answered.
 func (c *conn) there(name []byte) (there, ok bool) {
-	there, err := c.server.reader.Exists(c.caller, string(name))
+	there, err := c.server.front.Exists(c.caller, string(name))
 	if err != nil {
 		c.failedFor(name, err)
 		return false, false

@@ -108,7 +108,7 @@ func (c *conn) decode(args [][]byte) {
 		c.refuse("ERR syntax error: write FIRN.DECODE name id, or FIRN.DECODE name id FORMAT encoding")
 		return
 	}
-	contents, err := c.server.reader.Decode(c.caller, ask)
+	contents, err := c.server.front.Decode(c.caller, ask)
 	if err != nil {
 		c.failed(err)
 		return

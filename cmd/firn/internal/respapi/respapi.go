@@ -7,6 +7,7 @@
 package respapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 )
 
 // Bounds on the resources of a connection.
@@ -66,15 +68,14 @@ const (
 
 // Server is the interface. Make one with [New]. Its methods may be called concurrently.
 type Server struct {
-	cfg        Config
-	front      *issuing.Front
-	reader     issuing.Reader
-	table      *table
-	started    time.Time
-	lastID     atomic.Int64
-	commands   atomic.Int64 // answered
-	lastWarned atomic.Int64 // when the log last warned of HTTP, since started
-	scratches  sync.Pool    // of *scratch
+	cfg       Config
+	front     *issuing.Front
+	table     *table
+	started   time.Time
+	lastID    atomic.Int64
+	commands  atomic.Int64      // answered
+	warned    *telemetry.Seldom // of HTTP, in the log
+	scratches sync.Pool         // of *scratch
 
 	ctx      context.Context // of requests; ends with Close
 	cancel   context.CancelFunc
@@ -89,21 +90,12 @@ type Server struct {
 
 // New returns the interface to a service. Close ends it.
 func New(cfg Config) *Server {
-	if cfg.ReadTimeout == 0 {
-		cfg.ReadTimeout = defaultReadTimeout
-	}
-	if cfg.WriteTimeout == 0 {
-		cfg.WriteTimeout = defaultWriteTimeout
-	}
-	if cfg.TransactionTimeout == 0 {
-		cfg.TransactionTimeout = defaultTransactionTimeout
-	}
-	if cfg.FinalAnswers == 0 {
-		cfg.FinalAnswers = defaultFinalAnswers
-	}
-	front := cfg.Service.Front(issuing.RESP)
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, defaultReadTimeout)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, defaultWriteTimeout)
+	cfg.TransactionTimeout = cmp.Or(cfg.TransactionTimeout, defaultTransactionTimeout)
+	cfg.FinalAnswers = cmp.Or(cfg.FinalAnswers, defaultFinalAnswers)
 	s := &Server{
-		cfg: cfg, front: front, reader: front.Reader(), table: newTable(), started: time.Now(),
+		cfg: cfg, front: cfg.Service.Front(issuing.RESP), table: newTable(), started: time.Now(), warned: telemetry.NewSeldom(time.Minute),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -45,8 +45,6 @@ func spaceless(text []byte) []byte {
 // eval answers EVAL script numkeys key… arg….
 func (c *conn) eval(args [][]byte) { c.answerScript(nameOf(spaceless(args[1])), args) }
 
-func (c *conn) evalSHA(args [][]byte) { c.answerScript(strings.ToLower(string(args[1])), args) }
-
 func (c *conn) answerScript(name string, args [][]byte) {
 	count, ok := parseInt(args[2])
 	switch {

@@ -148,8 +148,6 @@ func errorText(f *failure.Failure) string {
 // errLate answers the commands for which a shutdown leaves no time.
 var errLate = &failure.Failure{Status: http.StatusServiceUnavailable, Code: "shutting_down", Message: "the server is shutting down: ask another server, or this one later", Retry: time.Second}
 
-func badProtocol(err error) error { return failure.BadRequest("bad_request", "%v", err) }
-
 // crossProtocol reports whether a word begins a line of an HTTP request, which an attacker
 // may have made a browser send. Redis checks this too.
 func crossProtocol(word []byte) bool {
@@ -158,8 +156,7 @@ func crossProtocol(word []byte) bool {
 
 // warnOfHTTP warns the operator, at most once a minute.
 func (s *Server) warnOfHTTP(remote net.Addr) {
-	now, last := time.Since(s.started)+time.Minute, s.lastWarned.Load()
-	if int64(now)-last >= int64(time.Minute) && s.lastWarned.CompareAndSwap(last, int64(now)) {
+	if _, due := s.warned.Due(time.Since(s.started)); due {
 		s.cfg.Log.Warn("closed a connection: the client speaks HTTP on the port of the Redis protocol (HTTP has a port of its own; an attacker may have made a browser connect)", "remote", remote)
 	}
 }

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,9 +8,10 @@ import (
 	"net/http"
 	"strings"
 
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+
 	"connectrpc.com/connect"
 	health "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
@@ -34,7 +34,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	a.registerHealth(mux, limits)
 	for _, service := range []string{reflectionService, oldReflectionService} {
 		path := "/" + service + "/" + reflectionMethod
-		mux.Handle(path, a.plain(connect.NewBidiStreamHandler(path, a.reflect, limits, connect.WithCodec(rawCodec{}))))
+		mux.Handle(path, a.plain(connect.NewBidiStreamHandler(path, a.reflect, limits)))
 	}
 }
 
@@ -121,12 +121,12 @@ func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ ht
 	return context.WithValue(ctx, callerKey{}, caller), nil
 }
 
-// callerIn returns the caller that identify has found. Each method calls it first.
+// callerIn returns the caller that identify has found; nil in a method that is open to everyone. Each method calls it first.
 func callerIn(ctx context.Context) *access.Caller {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.counted = true // the method counts it
 	}
-	c, _ := ctx.Value(callerKey{}).(*access.Caller) // identify lets no request through without a caller
+	c, _ := ctx.Value(callerKey{}).(*access.Caller)
 	return c
 }
 
@@ -204,11 +204,14 @@ func (s *connectStream) send(m *memory) error {
 	return nil
 }
 
-// through answers a request with one message and a caller.
-func through[R, A any](ctx context.Context, a *API, r *connect.Request[R], do func(*API, context.Context, *access.Caller, *R) (*A, error)) (*connect.Response[A], error) {
-	answer, err := do(a, ctx, callerIn(ctx), r.Msg)
+// through answers a question.
+func through[R, A any](ctx context.Context, a *API, r *connect.Request[R], do question[R, A]) (*connect.Response[A], error) {
+	answer, release, err := do(a, ctx, callerIn(ctx), r.Msg)
 	if err != nil {
 		return nil, a.fail(ctx, err)
+	}
+	if release != nil {
+		releaseAfterWrite(ctx, release)
 	}
 	return connect.NewResponse(answer), nil
 }
@@ -219,13 +222,8 @@ func (a overConnect) Decode(ctx context.Context, r *connect.Request[firnv1.Decod
 }
 
 // ListNamespaces returns the states of namespaces.
-func (a overConnect) ListNamespaces(ctx context.Context, _ *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
-	answer, release, err := a.list(callerIn(ctx))
-	if err != nil {
-		return nil, a.fail(ctx, err)
-	}
-	releaseAfterWrite(ctx, release)
-	return connect.NewResponse(answer), nil
+func (a overConnect) ListNamespaces(ctx context.Context, r *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
+	return through(ctx, a.API, r, (*API).list)
 }
 
 // Lease grants a lease.
@@ -242,15 +240,11 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 	const path = "/" + healthService + "/"
 	mux.Handle(path+"Check", a.plain(connect.NewUnaryHandler(path+"Check",
 		func(ctx context.Context, r *connect.Request[health.HealthCheckRequest]) (*connect.Response[health.HealthCheckResponse], error) {
-			answer, err := a.check(r.Msg)
-			if err != nil {
-				return nil, a.fail(ctx, err)
-			}
-			return connect.NewResponse(answer), nil
+			return through(ctx, a, r, (*API).check)
 		}, options)))
 	mux.Handle(path+"List", a.plain(connect.NewUnaryHandler(path+"List",
-		func(context.Context, *connect.Request[health.HealthListRequest]) (*connect.Response[health.HealthListResponse], error) {
-			return connect.NewResponse(a.statuses()), nil
+		func(ctx context.Context, r *connect.Request[health.HealthListRequest]) (*connect.Response[health.HealthListResponse], error) {
+			return through(ctx, a, r, (*API).statuses)
 		}, options)))
 	mux.Handle(path+"Watch", a.plain(connect.NewServerStreamHandler(path+"Watch",
 		func(ctx context.Context, r *connect.Request[health.HealthCheckRequest], to *connect.ServerStream[health.HealthCheckResponse]) error {
@@ -276,56 +270,20 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 }
 
 // reflect answers questions about the schema.
-func (a *API) reflect(ctx context.Context, stream *connect.BidiStream[raw, raw]) error {
+func (a *API) reflect(ctx context.Context, stream *connect.BidiStream[reflectionv1.ServerReflectionRequest, reflectionv1.ServerReflectionResponse]) error {
 	leave, err := enter(share.Watches, clientIn(ctx))
 	if err != nil {
 		return a.fail(ctx, err)
 	}
 	defer leave()
-	var of reflection
-	for {
+	receive := func() (*reflectionv1.ServerReflectionRequest, error) {
 		question, err := stream.Receive()
 		if errors.Is(err, io.EOF) {
-			return nil
+			err = io.EOF // which the library of connect wraps
 		}
-		if err != nil {
-			return err
-		}
-		answer, err := of.answer(*question)
-		if err != nil {
-			return connect.NewError(connect.CodeInvalidArgument, err)
-		}
-		if err := stream.Send((*raw)(&answer)); err != nil {
-			return err
-		}
+		return question, err
 	}
-}
-
-// rawCodec leaves messages as they are.
-type rawCodec struct{}
-
-// Name implements [connect.Codec].
-func (rawCodec) Name() string { return "proto" }
-
-// Marshal implements [connect.Codec]. Errors have details, which are messages of protobuf.
-func (rawCodec) Marshal(v any) ([]byte, error) {
-	switch m := v.(type) {
-	case *raw:
-		return *m, nil
-	case proto.Message:
-		return proto.Marshal(m)
-	}
-	return nil, errMessage
-}
-
-// Unmarshal implements [connect.Codec].
-func (rawCodec) Unmarshal(data []byte, v any) error {
-	m, ok := v.(*raw)
-	if !ok {
-		return errMessage
-	}
-	*m = bytes.Clone(data)
-	return nil
+	return reflectionStream{receive: receive, send: stream.Send}.answer()
 }
 
 // clientIn returns the client of a request.

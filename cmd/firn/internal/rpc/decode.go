@@ -17,21 +17,21 @@ import (
 )
 
 // decode returns the parts of an id.
-func (a *API) decode(_ context.Context, from *access.Caller, r *firnv1.DecodeRequest) (*firnv1.DecodeResponse, error) {
-	contents, err := a.reader.Decode(from, issuing.DecodeRequest{
+func (a *API) decode(_ context.Context, from *access.Caller, r *firnv1.DecodeRequest) (answer *firnv1.DecodeResponse, release func(), err error) {
+	contents, err := a.front.Decode(from, issuing.DecodeRequest{
 		ID: r.GetId(), Format: r.GetFormat(), Namespace: r.GetNamespace(),
 		Layout: r.GetLayout(), Unit: r.GetUnit(), Epoch: r.GetEpoch(),
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	answer := &firnv1.DecodeResponse{}
+	answer = &firnv1.DecodeResponse{}
 	for _, f := range contents.All() {
 		if err := set(answer, f); err != nil {
-			return nil, a.front.Refuse(err)
+			return nil, nil, a.front.Refuse(err)
 		}
 	}
-	return answer, nil
+	return answer, nil, nil
 }
 
 // set sets the field of an answer that has the name of a part. An id that is no number is the field text.
@@ -64,9 +64,9 @@ func set(answer *firnv1.DecodeResponse, f decode.Field) error {
 	return nil
 }
 
-// list returns the states of namespaces. Release is called when the answer is written.
-func (a *API) list(from *access.Caller) (answer *firnv1.ListNamespacesResponse, release func(), err error) {
-	states, release, err := a.reader.List(from)
+// list returns the states of namespaces.
+func (a *API) list(_ context.Context, from *access.Caller, _ *firnv1.ListNamespacesRequest) (answer *firnv1.ListNamespacesResponse, release func(), err error) {
+	states, release, err := a.front.List(from)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	health "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
@@ -34,21 +35,21 @@ func (a *API) status(service string) health.HealthCheckResponse_ServingStatus {
 // services are those that health knows; "" is the whole server.
 var services = [...]string{"", firnv1connect.IDServiceName, firnv1connect.LeaseServiceName, healthService}
 
-func (a *API) check(r *health.HealthCheckRequest) (*health.HealthCheckResponse, error) {
+func (a *API) check(_ context.Context, _ *access.Caller, r *health.HealthCheckRequest) (answer *health.HealthCheckResponse, release func(), err error) {
 	status := a.status(r.GetService())
 	if status == health.HealthCheckResponse_SERVICE_UNKNOWN {
-		return nil, failure.New(http.StatusNotFound, "unknown_service",
+		return nil, nil, failure.New(http.StatusNotFound, "unknown_service",
 			"unknown service %q: known are %q", r.GetService(), services)
 	}
-	return &health.HealthCheckResponse{Status: status}, nil
+	return &health.HealthCheckResponse{Status: status}, nil, nil
 }
 
-func (a *API) statuses() *health.HealthListResponse {
-	answer := &health.HealthListResponse{Statuses: map[string]*health.HealthCheckResponse{}}
+func (a *API) statuses(context.Context, *access.Caller, *health.HealthListRequest) (answer *health.HealthListResponse, release func(), err error) {
+	answer = &health.HealthListResponse{Statuses: map[string]*health.HealthCheckResponse{}}
 	for _, service := range services {
 		answer.Statuses[service] = &health.HealthCheckResponse{Status: a.status(service)}
 	}
-	return answer
+	return answer, nil, nil
 }
 
 // watch sends the current status and each change. At shutdown the last status is NOT_SERVING. It always returns an

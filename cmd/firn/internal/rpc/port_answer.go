@@ -174,18 +174,15 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 // Unmarshal implements [encoding.CodecV2]. A message that cannot be read is for the method to refuse, as grpc-go would
 // call it an internal error.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	switch to := v.(type) {
-	case *raw:
-		*to = data.Materialize()
-	case *request:
-		if len(data) == 1 {
-			to.err = proto.Unmarshal(data[0].ReadOnlyData(), to.message)
-			return nil
-		}
-		to.err = proto.Unmarshal(data.Materialize(), to.message)
-	default:
+	to, ok := v.(*request)
+	if !ok {
 		return errMessage
 	}
+	if len(data) == 1 {
+		to.err = proto.Unmarshal(data[0].ReadOnlyData(), to.message)
+		return nil
+	}
+	to.err = proto.Unmarshal(data.Materialize(), to.message)
 	return nil
 }
 

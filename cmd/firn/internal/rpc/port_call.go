@@ -134,7 +134,7 @@ func (c *call) receive(stream grpc.ServerStream, r *request) error {
 	err := stream.RecvMsg(r)
 	c.complete()
 	if err == nil && r.err != nil {
-		err = status.Errorf(codes.InvalidArgument, "the message cannot be read: %v", r.err)
+		err = unreadable(r.err)
 	}
 	if err == nil {
 		err = uncompressed(stream.Context())
@@ -143,6 +143,10 @@ func (c *call) receive(stream grpc.ServerStream, r *request) error {
 		return transportError{err}
 	}
 	return nil
+}
+
+func unreadable(err error) error {
+	return status.Errorf(codes.InvalidArgument, "the message cannot be read: %v", err)
 }
 
 // uncompressed makes sure that the answer to a compressed request is not compressed: see [API.Register].

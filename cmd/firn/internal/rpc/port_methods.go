@@ -1,8 +1,6 @@
 package rpc
 
 import (
-	"context"
-
 	"google.golang.org/grpc"
 	health "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
@@ -27,16 +25,16 @@ func (p *Port) services() []*grpc.ServiceDesc {
 		describe(ids,
 			one(ids, "Generate", p.generate),
 			one(ids, "GenerateStream", p.generateStream),
-			one(ids, "Decode", unary(p, (*API).decode)),
-			one(ids, "ListNamespaces", p.listNamespaces),
+			one(ids, "Decode", unary(p, (*API).decode, false)),
+			one(ids, "ListNamespaces", unary(p, (*API).list, false)),
 		),
 		describe(leases,
-			one(leases, "Lease", unary(p, (*API).lease)),
-			one(leases, "Renew", unary(p, (*API).renew)),
+			one(leases, "Lease", unary(p, (*API).lease, false)),
+			one(leases, "Renew", unary(p, (*API).renew, false)),
 		),
 		describe(probe,
-			one(probe, "Check", p.checkHealth),
-			one(probe, "List", p.listHealth),
+			one(probe, "Check", unary(p, (*API).check, true)),
+			one(probe, "List", unary(p, (*API).statuses, true)),
 			one(probe, "Watch", p.watchHealth),
 		),
 		describe(reflectionService, p.reflects(reflectionService)),
@@ -86,63 +84,34 @@ func (p *Port) generateStream(a *API, c *call, stream grpc.ServerStream) error {
 	return a.pump(c.ctx, from, plan, newPortStream(a, c, stream))
 }
 
-// unary returns a method with one message, one answer and a caller.
+// unary returns the method of a question. One that is open needs no caller, and is not counted.
 func unary[R, A any, M interface {
 	*R
 	proto.Message
 }, N interface {
 	*A
 	proto.Message
-}](p *Port, do func(*API, context.Context, *access.Caller, *R) (*A, error)) method {
-	return func(a *API, c *call, stream grpc.ServerStream) error {
-		from, err := c.caller(a)
-		if err != nil {
-			return err
+}](p *Port, do question[R, A], open bool) method {
+	return func(a *API, c *call, stream grpc.ServerStream) (err error) {
+		var from *access.Caller
+		if !open {
+			if from, err = c.caller(a); err != nil {
+				return err
+			}
 		}
 		r := new(R)
 		if err := c.receive(stream, &request{message: M(r)}); err != nil {
+			if open {
+				return err
+			}
 			return a.unread(err)
 		}
-		answer, err := do(a, c.ctx, from, r)
+		answer, release, err := do(a, c.ctx, from, r)
 		if err != nil {
 			return err
 		}
-		return p.reply(c, stream, N(answer), nil)
+		return p.reply(c, stream, N(answer), release)
 	}
-}
-
-func (p *Port) listNamespaces(a *API, c *call, stream grpc.ServerStream) error {
-	from, err := c.caller(a)
-	if err != nil {
-		return err
-	}
-	if err := c.receive(stream, &request{message: &firnv1.ListNamespacesRequest{}}); err != nil {
-		return a.unread(err)
-	}
-	answer, release, err := a.list(from)
-	if err != nil {
-		return err
-	}
-	return p.reply(c, stream, answer, release)
-}
-
-func (p *Port) checkHealth(a *API, c *call, stream grpc.ServerStream) error {
-	var r health.HealthCheckRequest
-	if err := c.receive(stream, &request{message: &r}); err != nil {
-		return err
-	}
-	answer, err := a.check(&r)
-	if err != nil {
-		return err
-	}
-	return p.reply(c, stream, answer, nil)
-}
-
-func (p *Port) listHealth(a *API, c *call, stream grpc.ServerStream) error {
-	if err := c.receive(stream, &request{message: &health.HealthListRequest{}}); err != nil {
-		return err
-	}
-	return p.reply(c, stream, a.statuses(), nil)
 }
 
 func (p *Port) watchHealth(a *API, c *call, stream grpc.ServerStream) error {

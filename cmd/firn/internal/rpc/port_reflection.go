@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
@@ -34,14 +34,18 @@ func (p *Port) reflect(a *API, c *call, stream grpc.ServerStream) error {
 		return err
 	}
 	c.leave = leave
-	var of reflection
 	out := newPortStream(a, c, stream)
-	questions, failed := make(chan raw), make(chan error, 1)
+	questions, failed := make(chan *reflectionv1.ServerReflectionRequest), make(chan error, 1)
 	done := stream.Context().Done() // also when this returns
 	go func() {
 		for {
-			var question raw
-			if err := stream.RecvMsg(&question); err != nil {
+			question := new(reflectionv1.ServerReflectionRequest)
+			r := request{message: question}
+			err := stream.RecvMsg(&r)
+			if err == nil && r.err != nil {
+				err = unreadable(r.err)
+			}
+			if err != nil {
 				failed <- err
 				return
 			}
@@ -54,32 +58,29 @@ func (p *Port) reflect(a *API, c *call, stream grpc.ServerStream) error {
 	}()
 	timer := time.NewTimer(p.cfg.Read)
 	defer timer.Stop()
-	for {
+	receive := func() (*reflectionv1.ServerReflectionRequest, error) {
 		timer.Reset(p.cfg.Read)
 		select {
 		case question := <-questions:
-			answer, err := of.answer(question)
-			if err != nil {
-				return transportError{status.Errorf(codes.InvalidArgument, "the message cannot be read: %v", err)}
-			}
-			if _, err := out.next(c.ctx); err != nil {
-				return err
-			}
-			out.current.bytes = append(out.current.bytes[:0], answer...)
-			if err := out.push(); err != nil {
-				return err
-			}
+			return question, nil
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
-				return nil
+				return nil, io.EOF
 			}
-			return transportError{err}
+			return nil, transportError{err}
 		case <-a.ending.Done():
-			return shuttingDown()
+			return nil, shuttingDown()
 		case <-timer.C:
-			return failure.New(http.StatusTooManyRequests, "too_slow", "the stream ends because its client has asked nothing for %v: begin another", p.cfg.Read)
+			return nil, failure.New(http.StatusTooManyRequests, "too_slow", "the stream ends because its client has asked nothing for %v: begin another", p.cfg.Read)
 		case <-done:
-			return context.Cause(c.ctx)
+			return nil, context.Cause(c.ctx)
 		}
 	}
+	send := func(answer *reflectionv1.ServerReflectionResponse) error {
+		if _, err := out.next(c.ctx); err != nil {
+			return err
+		}
+		return out.sendMessage(answer)
+	}
+	return reflectionStream{receive: receive, send: send}.answer()
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
@@ -26,7 +27,6 @@ const maxMessage = 64 << 10
 type API struct {
 	service *issuing.Service
 	front   *issuing.Front
-	reader  issuing.Reader
 	log     *slog.Logger
 
 	ending context.Context // done when streams must end
@@ -36,11 +36,14 @@ type API struct {
 	memory       sync.Pool     // of *memory
 }
 
+// A question is a method with one message and one answer. Release is called when the answer is written; it may be nil. The
+// error is counted.
+type question[R, A any] func(a *API, ctx context.Context, from *access.Caller, r *R) (answer *A, release func(), err error)
+
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
-	front := s.Front(issuing.RPC)
 	a := &API{
-		service: s, front: front, reader: front.Reader(), log: log,
+		service: s, front: s.Front(issuing.RPC), log: log,
 		stall: stall, hurry: hurry,
 	}
 	a.ending, a.end = context.WithCancel(context.Background())

@@ -40,7 +40,7 @@ type started struct {
 	*server.Server
 	address string       // of HTTP
 	target  string       // that dial connects to
-	stop    func() error // acts as SIGTERM does; returns Serve's error
+	stop    func() error // acts as SIGTERM does; returns Start's error
 }
 
 // start serves a configuration over a memory store until the test ends.
@@ -62,10 +62,6 @@ func startOver(t testing.TB, config string, s store.Store, over ...transport) *s
 			t.Fatal(err)
 		}
 	}
-	srv, err := server.New(context.Background(), server.Config{Settings: cfg, Base: lease.Config{}, Store: s, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -75,13 +71,21 @@ func startOver(t testing.TB, config string, s store.Store, over ...transport) *s
 	}
 	on := server.Listeners{HTTP: listen(), GRPC: listen()}
 	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, on) }()
-	stopped := false
-	st := &started{Server: srv, address: on.HTTP.Addr().String(), target: on.HTTP.Addr().String()}
+	served, opened := make(chan error, 1), make(chan *server.Server, 1)
+	go func() {
+		served <- server.Start(ctx, server.Config{Settings: cfg, Base: lease.Config{}, Store: s, Log: slog.New(slog.DiscardHandler)}, on,
+			func(srv *server.Server) { opened <- srv })
+	}()
+	st := &started{address: on.HTTP.Addr().String(), target: on.HTTP.Addr().String()}
+	select {
+	case st.Server = <-opened:
+	case err := <-served:
+		t.Fatal(err)
+	}
 	if slices.Contains(over, onPort) {
 		st.target = on.GRPC.Addr().String()
 	}
+	stopped := false
 	st.stop = func() error {
 		if stopped {
 			return nil
@@ -92,9 +96,6 @@ func startOver(t testing.TB, config string, s store.Store, over ...transport) *s
 	}
 	t.Cleanup(func() {
 		if err := st.stop(); err != nil {
-			t.Error(err)
-		}
-		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
 	})

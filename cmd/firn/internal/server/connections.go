@@ -50,12 +50,12 @@ type connectionLimit struct {
 	encrypted bool
 	patience  time.Duration // the usual deadline of a read; 0: deadlines are set as they are asked for
 	log       *slog.Logger
+	taken     prometheus.Gauge // connections within the limit
 	refused   prometheus.Counter
 	warned    *telemetry.Seldom
 	began     time.Time
 
 	mu       sync.Mutex // guards the fields below
-	open     int
 	clients  map[*share.Client]*connections
 	largest  *connections // about: the client with most connections
 	spares   []*countedConn
@@ -140,7 +140,7 @@ func (l *connectionLimit) add(c *countedConn) {
 	if l.largest == nil || len(own.all) > len(l.largest.all) {
 		l.largest = own
 	}
-	l.open++
+	l.taken.Inc()
 }
 
 // addSpare adds a connection above the limit, and closes the oldest such.
@@ -176,7 +176,7 @@ func (l *connectionLimit) remove(c *countedConn) {
 	if own.all = own.all[:len(own.all)-1]; len(own.all) == 0 {
 		delete(l.clients, c.client)
 	}
-	l.open--
+	l.taken.Dec()
 }
 
 // evict closes an old idle connection of a client that has its share, or else of the largest client.
@@ -206,12 +206,6 @@ func (l *connectionLimit) evict(by *share.Client) bool {
 
 // at returns a time since the listener began, above zero.
 func (l *connectionLimit) at(t time.Time) int64 { return int64(t.Sub(l.began)) + 1 }
-
-func (l *connectionLimit) connections() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.open
-}
 
 func (l *connectionLimit) refuse(c *countedConn) {
 	if len(l.refusal) > 0 && c.SetWriteDeadline(time.Now().Add(refusalTimeout)) == nil {
@@ -364,12 +358,11 @@ func (s *Server) bound(listener net.Listener, name string, of share.Resource, re
 	}
 	l := &connectionLimit{
 		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of != share.RedisConnections, encrypted: s.certificates != nil,
-		log: s.log, refused: s.metrics.refused.WithLabelValues(name), warned: telemetry.NewSeldom(refusalsEvery), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
+		log: s.log, taken: s.metrics.connections.WithLabelValues(name), refused: s.metrics.refused.WithLabelValues(name), warned: telemetry.NewSeldom(refusalsEvery), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
 		spares: make([]*countedConn, spares(descriptors())),
 	}
 	if of == share.HTTPConnections {
 		l.patience = s.timeouts.header
 	}
-	s.metrics.connections.add(name, l.connections)
 	return l
 }

@@ -24,7 +24,7 @@ var cosidPaths = []string{"/machines/", "/segments/", "/ids", "/ids/"}
 func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.Handler) error {
 	d := &distributor{front: s.service.Front(issuing.CosID), cfg: s.cfg.Load}
 	h, err := cosid.Handler(cosid.Config{
-		Store: st, Issue: d.issue, Allow: d.allow, Segment: d.segment, Create: d.create, Skip: d.skip, Take: d.take, Observe: d.observe, Log: s.log,
+		Store: st, Issue: d.issue, Allow: d.allow, Segment: d.segment, Create: d.create, Skip: d.skip, Take: d.front.Charge, Observe: d.observe, Log: s.log,
 	})
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.
 			nothing.ServeHTTP(w, r)
 			return
 		}
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), asked{}, &asked{request: r})))
+		h.ServeHTTP(w, r)
 	})
 	for _, path := range cosidPaths {
 		mux.Handle(path, served)
@@ -49,29 +49,18 @@ type distributor struct {
 	cfg   func() *settings.Config
 }
 
-// asked is the context key and value of a request with its caller.
-type asked struct {
-	request *http.Request
-	caller  *access.Caller
-}
-
 // allow identifies the caller of a request and checks that they may use the name.
-func (d *distributor) allow(r *http.Request, name string) error {
+func (d *distributor) allow(r *http.Request, name string) (*access.Caller, error) {
 	caller, err := d.front.Caller(r)
 	if err == nil {
 		err = d.front.Allow(caller, name)
 	}
-	if err != nil {
-		return err
-	}
-	a, _ := r.Context().Value(asked{}).(*asked)
-	a.caller = caller
-	return nil
+	return caller, err
 }
 
 // create counts a name that a client makes, of the names of its address.
-func (d *distributor) create(r *http.Request) (undo func(), err error) {
-	client := callerIn(r.Context()).Client()
+func (d *distributor) create(caller *access.Caller) (undo func(), err error) {
+	client := caller.Client()
 	if !client.Take(share.Names, 1) {
 		return nil, client.Refusal(share.Names)
 	}
@@ -95,35 +84,21 @@ func (d *distributor) segment(name string) (least firn.ID, maxStep int64, err er
 }
 
 // skip refuses anonymous callers.
-func (d *distributor) skip(r *http.Request) error {
-	if callerIn(r.Context()).Anonymous() {
+func (d *distributor) skip(caller *access.Caller) error {
+	if caller.Anonymous() {
 		return d.front.Refuse(failure.New(http.StatusForbidden, "permission_denied",
 			"offset is above the greatest step (max_step, or %d): without a token a counter cannot begin there, since that uses up the ids below", cosid.DefaultMaxStep))
 	}
 	return nil
 }
 
-// take charges a range of ids to the caller's rates.
-func (d *distributor) take(r *http.Request, name string, ids int64) (done func(handedOut bool), err error) {
-	if done, err = d.front.Charge(callerIn(r.Context()), name, ids); err != nil {
-		return nil, err
-	}
-	return done, nil
-}
-
-// callerIn returns the caller that allow has found: package cosid calls it first.
-func callerIn(ctx context.Context) *access.Caller {
-	a, _ := ctx.Value(asked{}).(*asked)
-	return a.caller
-}
-
-func (d *distributor) issue(ctx context.Context, name string, number bool) (string, error) {
+func (d *distributor) issue(ctx context.Context, caller *access.Caller, name string, number bool) (string, error) {
 	var b issuing.Batch
 	ask := issuing.Ask{Namespace: name, Count: 1}
 	if number {
 		ask.Fits = numberAsCosID
 	}
-	ns, err := d.front.Issue(ctx, callerIn(ctx), ask, &b)
+	ns, err := d.front.Issue(ctx, caller, ask, &b)
 	if err != nil {
 		return "", err
 	}

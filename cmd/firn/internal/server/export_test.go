@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -8,6 +10,28 @@ import (
 
 	"github.com/firn-id/firn/store/memstore"
 )
+
+// New returns a server that has a worker for every pool that the settings name. Close gives them back.
+func New(ctx context.Context, c Config) (*Server, error) {
+	s, err := prepare(c)
+	if err != nil {
+		return nil, err
+	}
+	err = s.open(ctx, c)
+	if err == nil {
+		err = s.service.Joined(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Serve is Start for a server of New, which it leaves open.
+func (s *Server) Serve(ctx context.Context, on Listeners) error {
+	open := func(context.Context) error { return nil }
+	return s.serve(ctx, on, open, func() {}, func() {})
+}
 
 // SetTimeouts shortens the timeouts; call it before Serve.
 func (s *Server) SetTimeouts(header, read, write, idle time.Duration) {

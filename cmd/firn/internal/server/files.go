@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -35,4 +37,20 @@ func CheckFiles(cfg settings.Config) (found []store.Finding, err error) {
 		}
 	}
 	return found, errors.Join(append(errs, issuing.CheckKeys(cfg))...)
+}
+
+// warnDoubtful logs what is doubtful about the configuration in force, or worth knowing, once the server serves.
+func (s *Server) warnDoubtful() {
+	listeners := s.addresses.Load()
+	if listeners == nil {
+		return
+	}
+	cfg := s.settings()
+	for _, f := range Examine(cfg, *listeners...) {
+		level := slog.LevelWarn
+		if f.Verdict == store.Good {
+			level = slog.LevelInfo
+		}
+		s.log.Log(context.Background(), level, f.Says, "advice", f.Advice)
+	}
 }

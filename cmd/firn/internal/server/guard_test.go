@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -85,7 +87,7 @@ func (c closedAfter) Read(b []byte) (int, error) {
 // A new connection may take the place of one that is being read.
 func TestAConnectionThatIsClosedWhileItIsReadKeepsNoShare(t *testing.T) {
 	client, each := newClient()
-	of := &connectionLimit{resource: share.HTTPConnections, clients: map[*share.Client]*connections{}, began: time.Now()}
+	of := &connectionLimit{resource: share.HTTPConnections, clients: map[*share.Client]*connections{}, began: time.Now(), taken: prometheus.NewGauge(prometheus.GaugeOpts{})}
 	for _, sent := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n" + strings.Repeat("a:b\r\n", 1000)} {
 		ours, peer := net.Pipe()
 		c := &countedConn{of: of, client: client, guard: newGuard(share.HTTPConnections, false)}

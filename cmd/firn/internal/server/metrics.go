@@ -1,14 +1,12 @@
 package server
 
 import (
-	"sync"
-
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // metrics are the counts of the server as a process.
 type metrics struct {
-	connections *openConnections
+	connections *prometheus.GaugeVec
 	refused     *prometheus.CounterVec
 	reloads     *prometheus.CounterVec
 	successful  prometheus.Gauge
@@ -21,7 +19,9 @@ type metrics struct {
 
 func newMetrics(to *prometheus.Registry) *metrics {
 	m := &metrics{
-		connections: &openConnections{of: map[string]func() int{}},
+		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "firn_connections", Help: "Connections that are open, by listener.",
+		}, []string{"listener"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "firn_connections_refused_total", Help: "Connections above the limit, by listener.",
 		}, []string{"listener"}),
@@ -63,29 +63,3 @@ const (
 	resultOK     = "ok"
 	resultFailed = "failed"
 )
-
-// openConnections shows how many connections listeners have.
-type openConnections struct {
-	mu sync.Mutex
-	of map[string]func() int
-}
-
-var descConnections = prometheus.NewDesc("firn_connections", "Connections that are open, by listener.", []string{"listener"}, nil)
-
-func (o *openConnections) add(listener string, open func() int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.of[listener] = open
-}
-
-// Describe implements [prometheus.Collector].
-func (*openConnections) Describe(to chan<- *prometheus.Desc) { to <- descConnections }
-
-// Collect implements [prometheus.Collector].
-func (o *openConnections) Collect(to chan<- prometheus.Metric) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for listener, open := range o.of {
-		to <- prometheus.MustNewConstMetric(descConnections, prometheus.GaugeValue, float64(open()), listener)
-	}
-}

@@ -138,7 +138,7 @@ func TestBothProtocolsServeOneNamespace(t *testing.T) {
 }
 
 func TestAListenerThatFailsEndsTheServer(t *testing.T) {
-	for _, broken := range []string{"http", "resp"} {
+	for broken, want := range map[string]string{"http": "serve http", "resp": "listen for the redis protocol"} {
 		s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Base: lease.Config{}, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestAListenerThatFailsEndsTheServer(t *testing.T) {
 		if err := fails.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Serve(t.Context(), on); err == nil || !strings.Contains(err.Error(), "serve "+broken) {
+		if err := s.Serve(t.Context(), on); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", broken, err)
 		}
 		if err := s.Close(); err != nil {

@@ -61,8 +61,8 @@ type front struct {
 
 // Start serves at once: until one namespace can be served it answers that it is starting, and until
 // all pools are joined, their namespaces answer that. Then it calls opened. It calls [Config.Follow] before that wait, and the
-// function that Follow returned after the last request and before it gives the workers back. Start returns as
-// [Server.Serve] does, with the server and the listeners closed.
+// function that Follow returned after the last request and before it gives the workers back. Start returns when
+// ctx has ended or a listener has failed, with the server and the listeners closed.
 func Start(ctx context.Context, c Config, on Listeners, opened func(*Server)) error {
 	s, err := prepare(c)
 	if err != nil {
@@ -85,17 +85,11 @@ func Start(ctx context.Context, c Config, on Listeners, opened func(*Server)) er
 	return errors.Join(err, s.Close())
 }
 
-// Serve answers requests on the listeners until ctx ends or one of them fails. After ctx
-// has ended it reports that it is not ready, so that balancers send no more clients, and
-// still answers for [Config.Linger]. Then it waits for the requests in flight, up to a bound, and
-// returns. Only Close, after that, gives the workers back: in the other order the next
+// serve answers requests on the listeners until ctx ends or one of them fails. Meanwhile open opens the server. Once clients no
+// longer get the answer that it is starting, serve calls follow, and once all pools are joined, opened. After ctx has ended it
+// reports that it is not ready, so that balancers send no more clients, and still answers for [Config.Linger]. Then it waits for
+// the requests in flight, up to a bound, and returns. Only Close, after that, gives the workers back: in the other order the next
 // holder of a worker could issue at the same time as the last requests.
-func (s *Server) Serve(ctx context.Context, on Listeners) error {
-	return s.serve(ctx, on, nil, func() {}, func() {})
-}
-
-// serve is Serve for a server that open opens meanwhile; with a nil open it is open
-// already. Once clients no longer get the answer that it is starting, serve calls follow, and once all pools are joined, opened.
 func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Context) error, follow, opened func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -139,7 +133,6 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	var port *rpc.Port
 	if on.GRPC != nil {
 		port = s.newPort()
-		port.Open(s.rpc) // nil while the server starts
 		limiter := s.bound(on.GRPC, "grpc", share.HTTP2Connections, nil)
 		limiters = append(limiters, limiter)
 		begin(front{"grpc", limiter, port})
@@ -303,4 +296,20 @@ func (e serverErrors) Write(line []byte) (int, error) {
 	}
 	e.server.log.Log(context.Background(), level, text)
 	return len(line), nil
+}
+
+// newPort returns what serves gRPC on an address of its own, with the timeouts and certificates of HTTP.
+func (s *Server) newPort() *rpc.Port {
+	cfg := rpc.PortConfig{
+		Log: s.log, Shares: s.shares, Starting: errStarting(),
+		Handshake: s.timeouts.header, Read: s.timeouts.read, Write: s.timeouts.write, Idle: s.timeouts.idle, Ping: s.timeouts.ping,
+	}
+	if s.certificates != nil {
+		cfg.TLS = s.certificates.over("h2")
+		cfg.Refused = func(from string, err error) { s.audit.DeniedTLS(from, err.Error()) }
+	}
+	if s.traces != nil && s.traces.On() {
+		cfg.Trace = s.traces.Call
+	}
+	return rpc.NewPort(cfg)
 }

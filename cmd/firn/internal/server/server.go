@@ -50,7 +50,7 @@ var defaultTimeouts = timeouts{
 
 const maxHeader = 8 << 10
 
-// Server issues ids over the network. Make one with [New].
+// Server issues ids over the network. [Start] makes one.
 type Server struct {
 	// Nil until the server is open.
 	service *issuing.Service
@@ -94,22 +94,6 @@ type Config struct {
 	Linger time.Duration
 	// Follow, if set, is called by Start once clients are served, also while pools are still being joined.
 	Follow func(*Server) (ending func())
-}
-
-// New takes a worker for every pool that the settings name. Close gives them back.
-func New(ctx context.Context, c Config) (*Server, error) {
-	s, err := prepare(c)
-	if err != nil {
-		return nil, err
-	}
-	err = s.open(ctx, c)
-	if err == nil {
-		err = s.service.Joined(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
 }
 
 // prepare returns a server that only answers that it is starting.
@@ -233,8 +217,11 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 	api.Register(mux)
 	s.rpc.Register(mux)
 	front := s.service.Front(issuing.HTTP)
-	metrics := guarded(front.Reader(), promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
+	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	api.Serve(mux, &httpapi.Metrics, func(w http.ResponseWriter, r *http.Request) error {
+		if err := front.Metrics(r); err != nil {
+			return err
+		}
 		metrics.ServeHTTP(w, r)
 		return nil
 	})
@@ -242,8 +229,7 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 	leaf.Register(mux)
 	tinyid.Register(mux)
 	mux.Handle("/{$}", api.Readable(s.page.Page(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte(index)) // a failed write means that the client has gone
+		_ = httpapi.Plain(w, index) // it is always nil
 	}))))
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Fail(w, failure.New(http.StatusNotFound, "not_found", "there is nothing at %s; GET / lists what there is", r.URL.Path))

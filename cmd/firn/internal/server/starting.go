@@ -18,8 +18,7 @@ import (
 // starting answers HTTP requests until the server has its workers.
 func starting(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/livez" {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte("ok\n")) // a failed write means that the client has gone
+		_ = httpapi.Plain(w, "ok\n") // it is always nil
 		return
 	}
 	fail(w, r, errStarting())
@@ -56,12 +55,9 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 // loading is the error of Redis during startup; clients know it and retry.
 const loading = "-LOADING the server is starting: it takes its workers\r\n"
 
-// openWhile calls open, if it is not nil, and meanwhile answers clients of the Redis protocol
+// openWhile calls open, and meanwhile answers clients of the Redis protocol
 // that the server is loading. Afterwards the listener is as before. Without RESP it only calls open.
 func (s *Server) openWhile(ctx context.Context, under, bounded net.Listener, open func(context.Context) error) error {
-	if open == nil {
-		return nil
-	}
 	timed, ok := under.(interface{ SetDeadline(time.Time) error })
 	if !ok { // an Accept could not be interrupted, so clients wait
 		return open(ctx)

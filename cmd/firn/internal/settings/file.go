@@ -16,8 +16,8 @@ func ReadFile(path string) ([]byte, error) {
 	return readFile(path, syscall.O_NONBLOCK) // otherwise opening a pipe waits for its writer
 }
 
-// readOnce is ReadFile for a command, which reads the file once: it may be a pipe too, as a shell makes for <(COMMAND).
-func readOnce(path string) ([]byte, error) { return readFile(path, 0) }
+// ReadOnce is ReadFile for a command, which reads the file once: it may be a pipe too, as a shell makes for <(COMMAND).
+func ReadOnce(path string) ([]byte, error) { return readFile(path, 0) }
 
 func readFile(path string, mode int) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|mode, 0)

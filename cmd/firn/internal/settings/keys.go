@@ -38,7 +38,7 @@ func (v *Veil) most() firn.ID {
 
 // Cipher reads the keys and returns the permutation of a namespace.
 func (v *Veil) Cipher(namespace string) (*veil.Cipher, error) {
-	all, err := ReadKeys(v.KeyFile, v.KeyEnv)
+	all, err := ReadKeys(v.KeyFile, v.KeyEnv, ReadFile)
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +51,9 @@ var ErrNoKey = errors.New("no key")
 // ReadKeys reads the keys of a veil from a file if one is named, else from an environment variable. Errors name the
 // place but not its content: [ErrNoKey] if no file is named and the variable is not set, and those of
 // [veil.ParseKeys].
-func ReadKeys(file, variable string) ([]veil.Key, error) { return readKeys(file, variable, ReadFile) }
-
-// ReadKeysOnce is ReadKeys for a command that reads them once: the file may be a pipe too.
-func ReadKeysOnce(file, variable string) ([]veil.Key, error) {
-	return readKeys(file, variable, readOnce)
-}
-
-func readKeys(file, variable string, read func(string) ([]byte, error)) ([]veil.Key, error) {
+//
+// Read reads the file: [ReadFile], or for a command [ReadOnce].
+func ReadKeys(file, variable string, read func(path string) ([]byte, error)) ([]veil.Key, error) {
 	text, place := os.Getenv(variable), "environment variable "+variable
 	switch {
 	case file != "":

@@ -61,6 +61,9 @@ const (
 	Local                   // this process alone: neither a store nor a lease
 )
 
+// Counted reports whether a counter in the store makes the ids.
+func (k *Kind) Counted() bool { return k.Source != Generator && k.Source != Local }
+
 // NextWide makes an id of more than 64 bits without a store: its bytes and its usual text. It may be called
 // concurrently.
 type NextWide func(ctx context.Context) (id []byte, text string, err error)

@@ -21,7 +21,7 @@ func TestAPipeIsNoConfigurationAndHasNoKeys(t *testing.T) {
 	if _, err := settings.Read(pipe); err == nil || !strings.Contains(err.Error(), "configuration: "+pipe+" is not a regular file") {
 		t.Error(err)
 	}
-	if _, err := settings.ReadKeys(pipe, ""); err == nil || !strings.Contains(err.Error(), "key file: "+pipe+" is not a regular file") {
+	if _, err := settings.ReadKeys(pipe, "", settings.ReadFile); err == nil || !strings.Contains(err.Error(), "key file: "+pipe+" is not a regular file") {
 		t.Error(err)
 	}
 }
@@ -38,7 +38,7 @@ func TestACommandMayReadKeysFromAPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() { _ = os.WriteFile(pipe, []byte(text), 0) }() // fails if the reader has enough
-		keys, err := settings.ReadKeysOnce(pipe, "")
+		keys, err := settings.ReadKeys(pipe, "", settings.ReadOnce)
 		if want == "" && (err != nil || len(keys) != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d bytes: %v, %v", len(text), keys, err)
 		}

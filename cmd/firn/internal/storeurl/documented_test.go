@@ -24,7 +24,7 @@ func TestEachSchemeIsInTheDocuments(t *testing.T) {
 			t.Errorf("docs/stores.md has no %s", begins)
 		}
 		// The others are for tests, or another way to write one of these.
-		if usual := k.port != "" || k.create != nil; usual && !strings.Contains(string(overview), begins) {
+		if usual := k.port != "" || k.file != nil; usual && !strings.Contains(string(overview), begins) {
 			t.Errorf("docs/cli.md has no %s", begins)
 		}
 	}

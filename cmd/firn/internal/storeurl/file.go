@@ -21,17 +21,14 @@ func checkPath(scheme, path, what, example string) error {
 	return nil
 }
 
-func openFolder(_ context.Context, dir string) (store.Store, error) {
-	return folder(dir, filestore.Open)
-}
-
-func createFolder(_ context.Context, dir string) (store.Store, error) {
-	return folder(dir, filestore.Create)
-}
-
-func folder(dir string, open func(string) (*filestore.Store, error)) (store.Store, error) {
+// folder opens a store in a folder. If makes is set, it creates it if there is none.
+func folder(_ context.Context, dir string, makes bool) (store.Store, error) {
 	if err := checkPath("file", dir, "FOLDER", "/var/lib/firn"); err != nil {
 		return nil, err
+	}
+	open := filestore.Open
+	if makes {
+		open = filestore.Create
 	}
 	s, err := open(dir)
 	if err != nil {

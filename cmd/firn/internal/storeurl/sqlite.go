@@ -28,14 +28,6 @@ type sqliteStore struct {
 	path string
 }
 
-func openSQLite(ctx context.Context, path string) (store.Store, error) {
-	return sqliteFile(ctx, path, false)
-}
-
-func createSQLite(ctx context.Context, path string) (store.Store, error) {
-	return sqliteFile(ctx, path, true)
-}
-
 // sqliteFile opens a file that other processes may also have open. If makes is set, it creates the
 // store if the file has none.
 func sqliteFile(ctx context.Context, path string, makes bool) (store.Store, error) {
@@ -140,13 +132,11 @@ func checkOpenable(path string) error {
 // Traits implements [store.Store].
 func (s *sqliteStore) Traits() store.Traits {
 	of := s.Store.Traits()
-	of.Examine = s.examine
+	of.Examine = func(context.Context) ([]store.Finding, error) {
+		found, err := examineFile(s.path)
+		return found, s.name(err)
+	}
 	return of
-}
-
-func (s *sqliteStore) examine(context.Context) ([]store.Finding, error) {
-	found, err := examineFile(s.path)
-	return found, s.name(err)
 }
 
 func (s *sqliteStore) name(err error) error {

@@ -26,16 +26,16 @@ type kind struct {
 	form   string // what follows the scheme and its colon, for messages; two slashes for servers
 	port   string // the usual one of its servers
 
-	open     func(ctx context.Context, url string) (store.Store, error)     // for other than servers: what follows the colon
-	create   func(ctx context.Context, path string) (store.Store, error)    // nil: there is nothing to create
-	diagnose func(ctx context.Context, url string) ([]store.Finding, error) // nil: the error of open says it all
+	open     func(ctx context.Context, url string) (store.Store, error)              // for other than servers: what follows the colon
+	file     func(ctx context.Context, path string, makes bool) (store.Store, error) // instead of open, for what must be created
+	diagnose func(ctx context.Context, url string) ([]store.Finding, error)          // nil: the error of open says it all
 }
 
 // kinds are all stores, in the order in which messages and completions have them. What a new store needs is here.
 var kinds = []kind{
 	{scheme: "memory", open: openMemory},
-	{scheme: "file", form: "FOLDER", open: openFolder, create: createFolder},
-	{scheme: "sqlite", form: "PATH", open: openSQLite, create: createSQLite},
+	{scheme: "file", form: "FOLDER", file: folder},
+	{scheme: "sqlite", form: "PATH", file: sqliteFile},
 	{scheme: "redis", form: "//", port: "6379", open: openAs(redisstore.Open)},
 	{scheme: "rediss", form: "//", open: openAs(redisstore.Open)},
 	{scheme: "mysql", form: "//", port: "3306", open: openMySQL},
@@ -66,7 +66,7 @@ func Beginnings() (all []string) {
 // Creatable reports whether the URL names a store that [Create] creates, and that must exist for [Open].
 func Creatable(text string) bool {
 	k, _, _ := find(text)
-	return k.create != nil
+	return k.file != nil
 }
 
 // QuietRedis keeps the Redis client from writing to standard error, for the whole program, where it is used without a
@@ -148,6 +148,8 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 	case !known:
 		begins := text[:len(text)-len(strings.TrimPrefix(rest, "//"))] // the scheme, its colon and the slashes
 		return nil, urlErrorf("store %q: unknown scheme: %s are supported%s", Redact(text), supported(), near.DidYouMean(begins, Beginnings()))
+	case k.file != nil:
+		return k.file(ctx, rest, false)
 	case k.form != "//":
 		return k.open(ctx, rest)
 	case !strings.HasPrefix(rest, "//"):
@@ -163,8 +165,8 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 // Create is [Open], but first creates a store in a folder or in a SQLite file. The other stores are on
 // servers, and need no creation.
 func Create(ctx context.Context, text string) (store.Store, error) {
-	if k, rest, _ := find(text); k.create != nil && !strings.Contains(text, "${") {
-		return k.create(ctx, rest)
+	if k, rest, _ := find(text); k.file != nil && !strings.Contains(text, "${") {
+		return k.file(ctx, rest, true)
 	}
 	return Open(ctx, text)
 }

@@ -153,3 +153,22 @@ func (r *Registrar) try(ctx context.Context, what string, of Instance, once func
 	}
 	return fmt.Errorf("%s %q of %q: %w: each of %d tries conflicted with another write (%w)", what, of.Name, of.Namespace, store.ErrUnavailable, maxTries, last)
 }
+
+// Exists reports whether a namespace has machines, or had some.
+func (r *Registrar) Exists(ctx context.Context, namespace string) (bool, error) {
+	list, err := r.cfg.Store.List(ctx, keyPrefix+namespace+"/")
+	return len(list) > 0, err
+}
+
+// warnEvery is how often warnings are logged. Clients cause them, as fast as they send requests.
+const warnEvery = time.Second
+
+// warn logs a warning, at most one in a second.
+func (r *Registrar) warn(text string, fields ...any) {
+	omitted, due := r.warned.Due(r.cfg.Time.Monotonic())
+	if !due {
+		r.cfg.Log.Debug(text, fields...)
+		return
+	}
+	r.cfg.Log.Warn(text, append(fields, "omitted", omitted)...)
+}
