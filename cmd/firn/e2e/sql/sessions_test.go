@@ -629,6 +629,24 @@ func TestAPostgresMayHaveAnyEncoding(t *testing.T) {
 	}
 }
 
+func TestAPostgresMayReadBackslashesAsEscapes(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	const off = "standard_conforming_strings=off"
+	for schema, path := range map[string]string{"sales": "sales", `"o'b\ri""en"`: "%22o%27b%5Cri%22%22en%22"} {
+		e.raw(t, name, "CREATE SCHEMA "+schema)
+		s := e.mustOpen(t, e.source(e.admin(), name, off+"&search_path="+path))
+		revision := put(t, s, "k", 0, "v")
+		put(t, s, "k", revision, "again")
+		e.raw(t, name, "DROP SCHEMA "+schema+" CASCADE")
+	}
+	s := e.mustOpen(t, e.source(e.admin(), name, off))
+	finds(t, s, store.Good, "none connected")
+	e.raw(t, "", "ALTER SYSTEM SET synchronous_standby_names = 'ANY 2 (a, b)'", "SELECT pg_reload_conf()")
+	finds(t, s, store.Bad, "none connected, and writes wait for 2")
+}
+
 // A server that is not strict replaces a number that is too large by the largest one that fits the
 // column: all revisions would be equal, and each writer would find its own.
 func TestATableOfMySQLThatCutsRevisionsIsRefused(t *testing.T) {
