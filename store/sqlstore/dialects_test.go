@@ -78,6 +78,7 @@ func TestMySQLRefusesOnlyUnappliedWrites(t *testing.T) {
 		{1049, store.ErrRefused, "no such database"},
 		{1053, store.ErrUnavailable, "shutting down"},
 		{1054, store.ErrRefused, "not one of Firn's"},
+		{1104, store.ErrRefused, "max_join_size"},
 		{1114, store.ErrUnavailable, "free space"},
 		{1142, store.ErrRefused, "SELECT, INSERT and UPDATE"},
 		{1143, store.ErrRefused, "SELECT, INSERT and UPDATE"},

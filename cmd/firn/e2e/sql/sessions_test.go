@@ -559,6 +559,28 @@ func TestAMySQLSessionThatConvertsKeysIsRefused(t *testing.T) {
 	}
 }
 
+func TestAMySQLSettingThatStopsTheStoreIsNamed(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	name := e.fresh(t, "shop")
+	for _, setting := range []string{"max_join_size=1", "character_set_results=ucs2", "character_set_results=swe7"} {
+		word, _, _ := strings.Cut(setting, "=")
+		_, err := e.open(e.source("root", name, setting))
+		expect(t, setting, err, store.ErrRefused, word)
+		if strings.Contains(err.Error(), "dialect") {
+			t.Error(err)
+		}
+	}
+	e.raw(t, "", "SET GLOBAL max_join_size = 1")
+	put(t, e.mustOpen(t, e.source("root", name, "sql_big_selects=1")), "k", 0, "v")
+	e.raw(t, "", "SET GLOBAL max_join_size = DEFAULT")
+	for _, charset := range []string{"NULL", "latin1", "binary"} {
+		if _, err := e.mustOpen(t, e.source("root", name, "character_set_results="+charset)).Get(context.Background(), "k"); err != nil {
+			t.Errorf("%s: %v", charset, err)
+		}
+	}
+}
+
 // A copy made by CREATE TABLE ... AS SELECT has no primary key, so two writers could both insert a key.
 func TestATableOfMySQLWithoutItsPrimaryKeyIsRefused(t *testing.T) {
 	t.Parallel()
