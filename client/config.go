@@ -65,8 +65,8 @@ type Buffer struct {
 	// MaxAge drops ids that have been buffered for longer; at least 1ms. It costs Next a reading of the
 	// clock. Default: no limit.
 	MaxAge time.Duration
-	// AnyKind buffers a namespace of any kind, even if the token may not read the kind. Ids of a
-	// sequence are then no longer greater than all that others received before.
+	// AnyKind buffers a namespace of any kind, even if the token may not read the kind: then ids are taken as
+	// they come, as by AnyOrder. Ids of a sequence are then no longer greater than all that others received before.
 	AnyKind bool
 	// AnyOrder takes ids as they come. By default, where the kind's ids grow, ids that are not above the
 	// one before are dropped, as after a change of servers. Set it for segments if one address is a load

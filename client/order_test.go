@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,4 +90,59 @@ func TestIDsAreTakenAsTheyComeWithAnyOrderOrIfTheyDoNotGrow(t *testing.T) {
 			nextIs(t, users, 1, 10)
 		})
 	}
+}
+
+func TestIDsOfANameMadeOnFirstUseDoNotGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &fake{made: "segment", next: 1_001}, &fake{made: "segment", next: 1}
+		cfg := network{"a": a, "b": b}.config()
+		cfg.Buffer = client.Buffer{Min: 10, Max: 10}
+		c := newClient(t, cfg)
+		users := ids(t, c, "users")
+		last := growing(t, users, 0, 2)
+		synctest.Wait()
+		b.set(func(f *fake) { f.kind, f.next = "segment", 5 }) // made by another client
+		a.set(func(f *fake) { f.down = true })
+		growing(t, users, last, 28)
+	})
+}
+
+func TestANameMadeByAServerThatIsThenLostIsAskedOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, kind := range []string{"sequence", "segment"} {
+			a, b := &fake{made: kind, next: 1}, &fake{made: kind, next: 1_000}
+			cfg := network{"a": a, "b": b}.config()
+			cfg.Hooks.Request = func(r client.Request) {
+				if r.Server == "http://a" && r.Count > 0 && r.Err == nil {
+					a.set(func(f *fake) { f.down = true }) // right after its first ids
+				}
+			}
+			names := ids(t, newClient(t, cfg), "names")
+			switch id, err := names.Next(t.Context()); {
+			case kind == "segment" && (err != nil || id <= 1_000):
+				t.Errorf("%d, %v", id, err)
+			case kind == "sequence" && !errors.Is(err, client.ErrKind):
+				t.Errorf("a sequence was buffered: %d, %v", id, err)
+			}
+			if counts := b.seen().counts; len(counts) == 0 || counts[0] != 1 {
+				t.Errorf("%s: it asked for %v ids, want 1 to learn the kind", kind, counts)
+			}
+		}
+	})
+}
+
+// An address may lead to several servers, of which one makes the name, and another does not know it yet.
+func TestAServerThatDoesNotKnowTheNameThatItGivesIDsOfIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{made: "segment", next: 1}
+		cfg := network{"a": a}.config()
+		asked := 0
+		cfg.Hooks.Request = func(r client.Request) {
+			if r.Count > 0 && asked < 2 {
+				asked++
+				a.set(func(f *fake) { f.kind = "" }) // the next answer is another server's
+			}
+		}
+		nextIs(t, ids(t, newClient(t, cfg), "users"), 4, 10)
+	})
 }

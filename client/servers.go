@@ -282,7 +282,8 @@ const (
 )
 
 // backoff returns how long to wait after a number of failures in a row, at least one: no shorter than
-// the server asks for; but a failing server may ask for maxBackoff at most, as others may recover.
+// the server asks for; but a failing server is asked again after maxBackoff at the latest, whatever it
+// asks for, since it may recover sooner.
 func (s *servers) backoff(failures int, err error) time.Duration {
 	d := min(minBackoff<<min(max(failures, 1)-1, 16), maxBackoff)
 	d = d/2 + time.Duration(s.cfg.Random()%uint64(d))

@@ -72,7 +72,7 @@ type lastingError struct{ error }
 func (e lastingError) Unwrap() error { return e.error }
 
 func (s *source[T]) fill(ctx context.Context, dst []T) (count int, err error) {
-	k, err := s.learn(ctx, false)
+	k, err := s.learn(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -88,11 +88,6 @@ func (s *source[T]) fill(ctx context.Context, dst []T) (count int, err error) {
 	}
 	if err := s.servers.persist(ctx, q, math.MaxInt64); err != nil {
 		return 0, err
-	}
-	if !k.known { // the request may have made the namespace
-		if _, err := s.learn(ctx, true); err != nil {
-			return 0, err // the ids just received are not issued
-		}
 	}
 	return count, nil
 }
@@ -176,16 +171,18 @@ var (
 	numeric = []string{"snowflake", "segment", "sequence"}
 )
 
-// learn returns the kind if it may be buffered, and asks for it if it is not known. Issued says that
-// the namespace has issued ids.
-func (s *source[T]) learn(ctx context.Context, issued bool) (kind, error) {
+// learn returns the kind if it may be buffered, and asks for it if it is not known.
+func (s *source[T]) learn(ctx context.Context) (kind, error) {
 	s.mu.Lock()
 	k := s.kind
 	s.mu.Unlock()
 	if k.known {
 		return k, nil
 	}
-	k, err := s.askKind(ctx)
+	k, err := s.askKind(ctx, s.describe)
+	if errors.Is(err, ErrUnknownNamespace) {
+		k, err = s.askKind(ctx, s.create)
+	}
 	if err != nil {
 		return kind{}, err
 	}
@@ -194,41 +191,58 @@ func (s *source[T]) learn(ctx context.Context, issued bool) (kind, error) {
 		return kind{}, fmt.Errorf("%w: %s promises that each id is greater than all issued before, which a buffer would break; "+
 			"use Fetch, or set Buffer.AnyKind if that order does not matter", ErrKind, k.name)
 	}
-	k.known = k.known || issued // a server that issues and does not say will not say later
 	s.mu.Lock()
 	s.kind = k
 	s.mu.Unlock()
 	return k, nil
 }
 
-// askKind asks the servers for the kind of the namespace. The kind is not known while the namespace
-// does not exist: some servers make one on first use.
-func (s *source[T]) askKind(ctx context.Context) (kind, error) {
-	type description struct {
-		Kind   string          `json:"kind"`
-		Prefix string          `json:"prefix"`
-		Veil   json.RawMessage `json:"veil"`
+// A description is what a server says about a namespace.
+type description struct {
+	Kind   string          `json:"kind"`
+	Prefix string          `json:"prefix"`
+	Veil   json.RawMessage `json:"veil"`
+}
+
+// describe asks one server about the namespace.
+func (s *source[T]) describe(ctx context.Context, one *server) (d description, err error) {
+	err = s.servers.wire.exchange(ctx, one.address, exchange{
+		namespace: s.name, method: http.MethodGet, path: "/v1/namespaces/" + s.name, accept: "application/json", most: maxMessage,
+		read: func(body []byte) error {
+			if err := json.Unmarshal(body, &d); err != nil || d.Kind == "" {
+				return fmt.Errorf("%w: it does not give the kind of %q: %s", errAnswer, s.name, shown(string(body)))
+			}
+			return nil
+		},
+	})
+	return d, err
+}
+
+// create has one server make a namespace that no server knows, as some do on first use, and describe it. The id that it
+// gives is not issued: while the kind is not known, it may be one that must not be buffered.
+func (s *source[T]) create(ctx context.Context, one *server) (description, error) {
+	if err := s.request(ctx, one, make([]T, 1)); err != nil {
+		return description{}, err
 	}
+	d, err := s.describe(ctx, one)
+	if errors.Is(err, ErrUnknownNamespace) { // perhaps its address leads to several: ask again
+		err = &Error{Server: one.address, Status: http.StatusOK, Err: fmt.Errorf("%w: it gives ids of %q, and does not know it", errAnswer, s.name)}
+	}
+	return d, err
+}
+
+// askKind learns the kind from the first server that describes the namespace.
+func (s *source[T]) askKind(ctx context.Context, describe func(context.Context, *server) (description, error)) (kind, error) {
 	var described description
 	err := s.servers.persist(ctx, question{
 		namespace: s.name,
 		failed:    s.failed,
-		ask: func(ctx context.Context, one *server) error {
-			return s.servers.wire.exchange(ctx, one.address, exchange{
-				namespace: s.name, method: http.MethodGet, path: "/v1/namespaces/" + s.name, accept: "application/json", most: maxMessage,
-				read: func(body []byte) error {
-					described = description{} // of this answer alone: a server before it may have given half of one
-					if err := json.Unmarshal(body, &described); err != nil || described.Kind == "" {
-						return fmt.Errorf("%w: it does not give the kind of %q: %s", errAnswer, s.name, shown(string(body)))
-					}
-					return nil
-				},
-			})
+		ask: func(ctx context.Context, one *server) (err error) {
+			described, err = describe(ctx, one)
+			return err
 		},
 	}, math.MaxInt64)
 	switch {
-	case errors.Is(err, ErrUnknownNamespace):
-		return kind{}, nil
 	case errors.Is(err, ErrDenied) && s.buffer.AnyKind:
 		return kind{known: true}, nil
 	case errors.Is(err, ErrDenied):

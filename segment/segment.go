@@ -7,11 +7,12 @@
 //	orders, err := s.Namespace("orders")
 //	id, err := orders.Next(ctx)
 //
-// Use it for primary keys, order numbers and whatever else should be short. A process moves the counter of a name forward by a step, by compare-and-swap, and issues the
-// ids between from memory. Before they are used up it fetches the next range in the
-// background. The step follows the demand, so that a range lasts for about a quarter of an
-// hour, and the store may be away that long. Ids of one process grow; those of several
-// interleave by ranges. A process that ends without Close leaves a gap.
+// Use it for primary keys, order numbers and whatever else should be short. A process moves
+// the counter of a name forward by a step, by compare-and-swap, and issues the ids between
+// from memory. Before they are used up it fetches the next range in the background. The step
+// follows the demand, so that a range lasts for about a quarter of an hour, and the store may
+// be away that long. Ids of one process grow; those of several interleave by ranges. A process
+// that ends without Close leaves a gap.
 //
 // It relies on the store not forgetting. If the store was wiped or set back to an older
 // copy, ids that other processes issued since then may be issued again; see

@@ -22,8 +22,8 @@ const (
 	unlimited = " LIMIT 18446744073709551615"
 )
 
-// check returns an error unless the current database has the table with these columns, each as
-// column or f(column). Names are case-insensitive.
+// check returns an error unless the current database has the table with these columns. Names are
+// case-insensitive.
 func check(ctx context.Context, db *sql.DB, table string, columns []string) error {
 	var database sql.NullString
 	if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
@@ -41,9 +41,8 @@ func check(ctx context.Context, db *sql.DB, table string, columns []string) erro
 	}
 	var missing []string
 	for _, column := range columns {
-		name := strings.TrimSuffix(column[strings.IndexByte(column, '(')+1:], ")")
-		if !have[name] {
-			missing = append(missing, name)
+		if !have[column] {
+			missing = append(missing, column)
 		}
 	}
 	if len(missing) > 0 {

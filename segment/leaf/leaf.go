@@ -23,8 +23,6 @@ import (
 	"database/sql"
 	"math"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/foreign"
@@ -36,30 +34,21 @@ const table = "leaf_alloc"
 
 // A Row is a row of the table.
 type Row struct {
-	Tag         string  // biz_tag
-	MaxID       firn.ID // where the next range begins: all ids below are granted
-	Step        int64   // how many ids a node takes, unless it adapts that
-	Description string
-	Updated     time.Time // to the second; zero if the table does not have it
+	Tag   string  // biz_tag
+	MaxID firn.ID // where the next range begins: all ids below are granted
+	Step  int64   // how many ids a node takes, unless it adapts that
 }
 
 // Read returns the rows in the order of their tags, except those of the tags in except. The
 // error names every mistake found: a missing table or column, NULL where a value is required,
 // text that is not a number, numbers out of bounds.
 func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
-	columns := []string{"biz_tag", "max_id", "step", "description", "UNIX_TIMESTAMP(update_time)"}
+	columns := []string{"biz_tag", "max_id", "step"}
 	return foreign.List(ctx, db, "leaf", table, "biz_tag", columns, func(r *foreign.Row) (row Row, ok bool) {
 		if slices.Contains(except, r.Optional(0)) {
 			return row, false
 		}
-		row = Row{
-			Tag: r.Name(0), MaxID: firn.ID(r.Whole(1, 0, math.MaxInt64)), Step: r.Whole(2, 1, math.MaxInt32),
-			Description: r.Optional(3),
-		}
-		if seconds, err := strconv.ParseFloat(r.Optional(4), 64); err == nil && seconds > 0 {
-			row.Updated = time.Unix(int64(seconds), 0).UTC()
-		}
-		return row, true
+		return Row{Tag: r.Name(0), MaxID: firn.ID(r.Whole(1, 0, math.MaxInt64)), Step: r.Whole(2, 1, math.MaxInt32)}, true
 	})
 }
 

@@ -41,11 +41,10 @@ const maxDelta = 1 << 20
 
 // A Row is a row of tiny_id_info.
 type Row struct {
-	ID      int64   // of the row
-	Type    string  // biz_type
-	BeginID firn.ID // where the counter began
-	MaxID   firn.ID // ids up to this one are granted
-	Step    int64   // how far a node moves the counter, whatever the delta
+	ID    int64   // of the row
+	Type  string  // biz_type
+	MaxID firn.ID // ids up to this one are granted
+	Step  int64   // how far a node moves the counter, whatever the delta
 	// Delta and Remainder: the ids leave Remainder when divided by Delta.
 	Delta, Remainder int64
 	Version          int64
@@ -55,7 +54,7 @@ type Row struct {
 func (r Row) Stripe() segment.Stripe { return segment.Stripe{Offset: r.Remainder, Stride: r.Delta} }
 
 // columns are what a Row is read from, in its order.
-var columns = []string{"id", "biz_type", "begin_id", "max_id", "step", "delta", "remainder", "version"}
+var columns = []string{"id", "biz_type", "max_id", "step", "delta", "remainder", "version"}
 
 // Read returns the rows in the order of their types, except those of the types in except. The
 // error names every mistake found: a missing table or column, NULL where a value is required,
@@ -71,11 +70,10 @@ func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
 
 func readRow(r *foreign.Row) Row {
 	row := Row{
-		Type: r.Name(1), ID: r.Whole(0, 0, math.MaxInt64), BeginID: firn.ID(r.Whole(2, 0, math.MaxInt64)),
-		MaxID: firn.ID(r.Whole(3, 0, math.MaxInt64)), Step: r.Whole(4, 1, math.MaxInt32),
-		Delta: r.Whole(5, 1, maxDelta), Version: r.Whole(7, 0, math.MaxInt64),
+		Type: r.Name(1), ID: r.Whole(0, 0, math.MaxInt64), MaxID: firn.ID(r.Whole(2, 0, math.MaxInt64)),
+		Step: r.Whole(3, 1, math.MaxInt32), Delta: r.Whole(4, 1, maxDelta), Version: r.Whole(6, 0, math.MaxInt64),
 	}
-	row.Remainder = r.Whole(6, 0, max(row.Delta, 1)-1)
+	row.Remainder = r.Whole(5, 0, max(row.Delta, 1)-1)
 	return row
 }
 

@@ -38,8 +38,8 @@ func (c *unlocked) QueryContext(_ context.Context, query string, _ []driver.Name
 		return &row{columns: []string{"max_id"}, cells: []driver.Value{c.maxID}}, nil
 	}
 	return &row{
-		columns: []string{"id", "biz_type", "begin_id", "max_id", "step", "delta", "remainder", "version"},
-		cells:   []driver.Value{int64(1), "orders", int64(1), c.maxID, int64(100), int64(1), int64(0), int64(1)},
+		columns: []string{"id", "biz_type", "max_id", "step", "delta", "remainder", "version"},
+		cells:   []driver.Value{int64(1), "orders", c.maxID, int64(100), int64(1), int64(0), int64(1)},
 	}, nil
 }
 

@@ -105,7 +105,11 @@ func (d Dialect) in(schema string) Dialect {
 		return d
 	}
 	table := schema + "." + Table
-	named := strings.NewReplacer("'"+Table+"'", "'"+strings.ReplaceAll(table, "'", "''")+"'", Table, table)
+	quoted := "'" + strings.ReplaceAll(table, "'", "''") + "'"
+	if strings.Contains(table, `\`) { // an escape for some sessions of PostgreSQL only, unless E says so
+		quoted = " E" + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	named := strings.NewReplacer("'"+Table+"'", quoted, Table, table)
 	for _, statement := range []*string{&d.create, &d.probe, &d.get, &d.insert, &d.update, &d.list, &d.grant, &d.cluster} {
 		*statement = named.Replace(*statement)
 	}

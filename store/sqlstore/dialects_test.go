@@ -5,8 +5,13 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"net"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,6 +78,7 @@ func TestMySQLRefusesOnlyUnappliedWrites(t *testing.T) {
 		{1049, store.ErrRefused, "no such database"},
 		{1053, store.ErrUnavailable, "shutting down"},
 		{1054, store.ErrRefused, "not one of Firn's"},
+		{1104, store.ErrRefused, "max_join_size"},
 		{1114, store.ErrUnavailable, "free space"},
 		{1142, store.ErrRefused, "SELECT, INSERT and UPDATE"},
 		{1143, store.ErrRefused, "SELECT, INSERT and UPDATE"},
@@ -234,5 +240,44 @@ func TestOnlyADatabaseOfAnotherHostIsAClock(t *testing.T) {
 		if got := s.Traits(); (got.Clock != nil) != test.clock || got.Embedded == test.clock {
 			t.Errorf("%v has %+v", test.dialect, got)
 		}
+	}
+}
+
+// Sessions of PostgreSQL without standard_conforming_strings, and those of MySQL without NO_BACKSLASH_ESCAPES, read a
+// backslash in a literal as an escape.
+func TestNoStatementHasABackslash(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(text, "SELECT ") {
+				statements++
+			}
+			if strings.Contains(strings.Trim(text, `\`), `\`) { // code that looks for backslashes has nothing else in its literals
+				t.Errorf("%s: %s", file, text)
+			}
+			return true
+		})
+	}
+	if statements < 20 {
+		t.Errorf("only %d statements were found", statements)
 	}
 }

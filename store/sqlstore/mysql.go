@@ -32,6 +32,9 @@ var mysqlDialect = Dialect{
 	home: func(ctx context.Context, _ *Store, conn *sql.Conn) (schema string, err error) {
 		var name sql.NullString
 		err = each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&name) }, "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`')")
+		if err == nil && name.Valid && (!strings.HasPrefix(name.String, "`") || !strings.HasSuffix(name.String, "`")) {
+			err = fmt.Errorf("%w: character_set_results has ASCII sent as other bytes, as ucs2 has, so that answers cannot be read: leave it out, or set charset=utf8mb4 for the driver", errUnfit)
+		}
 		return name.String, err
 	},
 	read:    readMySQL,
@@ -58,6 +61,7 @@ var mysqlDialect = Dialect{
 		{"1290 1836 1223", store.ErrRefused, primaryHint},
 		{"1792", store.ErrRefused, readOnlyHint},
 		{"1054 1366 1264 1406 1347 1356", store.ErrRefused, "the table " + Table + " is not one of Firn's: rename it, or name another database"},
+		{"1104", store.ErrRefused, "max_join_size is lower than Firn's statements need: raise it, or set sql_big_selects=1 for the driver"},
 		{"1176", store.ErrRefused, "the table " + Table + " is not one of Firn's, or a copy without the primary key: rename it, or ALTER TABLE " + Table + " ADD PRIMARY KEY (k)"},
 		{"1021 1114 3675", store.ErrUnavailable, "free space on its disk"},
 		{"1040 1203 1226", store.ErrUnavailable, "it has no connection left: raise max_connections, or close some"},

@@ -13,6 +13,7 @@ import (
 // string, as those of jackc/pgx.
 var Postgres = postgresDialect
 
+// No statement has a backslash: with standard_conforming_strings off, the server reads it as an escape in plain literals too.
 var postgresDialect = Dialect{
 	name:    "postgres",
 	create:  `CREATE TABLE IF NOT EXISTS ` + Table + ` (k TEXT COLLATE "C" PRIMARY KEY, v BYTEA NOT NULL, rev BIGINT NOT NULL)`,
@@ -96,7 +97,7 @@ const postgresElsewhere = `COALESCE((SELECT string_agg(quote_ident(nspname), ', 
 // skips without a word, and whether the connection itself named one schema. A role's setting does not count as naming:
 // it changes under running processes, and a restored database lacks it.
 const postgresMeant = `WITH path AS (SELECT CASE WHEN word LIKE '"%' THEN replace(substr(word, 2, length(word) - 2), '""', '"') ELSE lower(word) END AS name
-		FROM (SELECT found[1] AS word FROM regexp_matches(current_setting('search_path'), '("(?:[^"]|"")*"|[^",\s]+)', 'g') AS found) AS words)
+		FROM (SELECT found[1] AS word FROM regexp_matches(current_setting('search_path'), '("(?:[^"]|"")*"|[^",[:space:]]+)', 'g') AS found) AS words)
 	SELECT current_setting('search_path'), ` + postgresElsewhere + `nspname IS DISTINCT FROM current_schema()), ''),
 		COALESCE((SELECT string_agg(quote_ident(name), ', ') FROM path WHERE name NOT IN ('$user', 'pg_temp', '')
 			AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = name)), ''),
@@ -202,7 +203,7 @@ const postgresFacts = `SELECT COALESCE((SELECT string_agg(name || ' ' || setting
 		FROM pg_class WHERE oid = '` + Table + `'::regclass OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)), ''),
 	EXISTS (SELECT FROM pg_subscription_rel WHERE srrelid = '` + Table + `'::regclass OR srrelid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = '` + Table + `'::regclass)),
 	EXISTS (SELECT FROM pg_replication_origin), ` + postgresElsewhere + `pg_class.oid <> '` + Table + `'::regclass), ''),
-	current_setting('server_version_num')::int, NOT ` + postgresWritable + `, CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(upper(names) FROM '^(?:(?:FIRST|ANY)\s+)?([0-9]+)\s*\('), '1')::int END, names LIKE '%*%', standbys.*
+	current_setting('server_version_num')::int, NOT ` + postgresWritable + `, CASE WHEN names = '' THEN 0 ELSE COALESCE(substring(upper(names) FROM '^(?:(?:FIRST|ANY)[[:space:]]+)?([0-9]+)[[:space:]]*[(]'), '1')::int END, names LIKE '%*%', standbys.*
 FROM (SELECT CASE current_setting('max_wal_senders') WHEN '0' THEN '' ELSE trim(current_setting('synchronous_standby_names')) END AS names) AS setting,
 	(SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL), count(*) FILTER (WHERE sync_state = 'async'), count(*) > count(DISTINCT lower(application_name))
 		FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup'

@@ -18,11 +18,10 @@ import (
 //	db, err := sql.Open("sqlite", "file:/srv/firn.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 //	s, err := sqlstore.Open(ctx, db, sqlstore.SQLite) // once, to create the store: sqlstore.Create
 //
-// Weaker settings lose
-// confirmed writes in a power failure. So does the default, a deleted journal: its deletion is not
-// synced, unless synchronous is EXTRA, and undoes the write if it is lost. The driver's errors must have
-// the method Code() int, as those of modernc.org/sqlite. A database in memory is refused: each connection
-// would have another.
+// Weaker settings lose confirmed writes in a power failure. So does the default, a deleted journal: its
+// deletion is not synced, unless synchronous is EXTRA, and undoes the write if it is lost. The driver's
+// errors must have the method Code() int, as those of modernc.org/sqlite. A database in memory is refused:
+// each connection would have another.
 //
 // SQLite keeps using a file that is removed or replaced while it is open, and other processes use the new one. So
 // calls return [store.ErrUnavailable] while the file is missing; the new one is used once no connection of the *sql.DB

@@ -559,6 +559,28 @@ func TestAMySQLSessionThatConvertsKeysIsRefused(t *testing.T) {
 	}
 }
 
+func TestAMySQLSettingThatStopsTheStoreIsNamed(t *testing.T) {
+	t.Parallel()
+	e := mariadb(t)
+	name := e.fresh(t, "shop")
+	for _, setting := range []string{"max_join_size=1", "character_set_results=ucs2", "character_set_results=swe7"} {
+		word, _, _ := strings.Cut(setting, "=")
+		_, err := e.open(e.source("root", name, setting))
+		expect(t, setting, err, store.ErrRefused, word)
+		if strings.Contains(err.Error(), "dialect") {
+			t.Error(err)
+		}
+	}
+	e.raw(t, "", "SET GLOBAL max_join_size = 1")
+	put(t, e.mustOpen(t, e.source("root", name, "sql_big_selects=1")), "k", 0, "v")
+	e.raw(t, "", "SET GLOBAL max_join_size = DEFAULT")
+	for _, charset := range []string{"NULL", "latin1", "binary"} {
+		if _, err := e.mustOpen(t, e.source("root", name, "character_set_results="+charset)).Get(context.Background(), "k"); err != nil {
+			t.Errorf("%s: %v", charset, err)
+		}
+	}
+}
+
 // A copy made by CREATE TABLE ... AS SELECT has no primary key, so two writers could both insert a key.
 func TestATableOfMySQLWithoutItsPrimaryKeyIsRefused(t *testing.T) {
 	t.Parallel()
@@ -627,6 +649,24 @@ func TestAPostgresMayHaveAnyEncoding(t *testing.T) {
 			t.Errorf("%s: %v, %v", encoding, list, err)
 		}
 	}
+}
+
+func TestAPostgresMayReadBackslashesAsEscapes(t *testing.T) {
+	t.Parallel()
+	e := postgres(t)
+	name := e.fresh(t, "shop")
+	const off = "standard_conforming_strings=off"
+	for schema, path := range map[string]string{"sales": "sales", `"o'b\ri""en"`: "%22o%27b%5Cri%22%22en%22"} {
+		e.raw(t, name, "CREATE SCHEMA "+schema)
+		s := e.mustOpen(t, e.source(e.admin(), name, off+"&search_path="+path))
+		revision := put(t, s, "k", 0, "v")
+		put(t, s, "k", revision, "again")
+		e.raw(t, name, "DROP SCHEMA "+schema+" CASCADE")
+	}
+	s := e.mustOpen(t, e.source(e.admin(), name, off))
+	finds(t, s, store.Good, "none connected")
+	e.raw(t, "", "ALTER SYSTEM SET synchronous_standby_names = 'ANY 2 (a, b)'", "SELECT pg_reload_conf()")
+	finds(t, s, store.Bad, "none connected, and writes wait for 2")
 }
 
 // A server that is not strict replaces a number that is too large by the largest one that fits the
