@@ -669,35 +669,105 @@ func TestNoLookIsHurriedForAClockThatWasSetBack(t *testing.T) {
 // A starved clock takes its time for each reading once it is armed, as a goroutine waits where processors are busy.
 type starved struct {
 	genuine
-	armed *bool
+	takes *time.Duration
 }
 
-func (b starved) Monotonic() time.Duration {
-	if *b.armed {
-		b.genuine.clock.(*machine).Pass(1100 * time.Millisecond)
-	}
-	return b.genuine.Monotonic()
+func (s starved) Monotonic() time.Duration {
+	s.genuine.clock.(*machine).Pass(*s.takes)
+	return s.genuine.Monotonic()
 }
 
 // The store may have answered, and the answer waits to be read.
 func TestALookThatFailsBesideBusyProcessorsDoesNotCount(t *testing.T) {
+	for takes, want := range map[time.Duration]bool{900 * time.Millisecond: true, 1100 * time.Millisecond: false} {
+		w := newWorld(t)
+		var took time.Duration
+		cfg := w.config(w.shared, func(c *Config) { c.Generator.Time = starved{genuine{w.time}, &took} })
+		s := must(newPoolSource(cfg))
+		granted := must(s.Acquire(t.Context(), must(prepare(s, cfg)).newAskOf(0)))
+		w.time.Pass(3 * time.Second)
+		w.store.Script = func(storetest.Call) storetest.Outcome { took = takes; return storetest.FailUnapplied }
+		if allowed, err := allows(s, granted); err == nil || allowed != want {
+			t.Errorf("readings that take %v: it counts: %v, %v", takes, allowed, err)
+		}
+	}
+}
+
+// newAskOf is newAsk as a source calls it.
+func (l *Lease) newAskOf(from firn.Tick) func() Ask { return func() Ask { return l.newAsk(from) } }
+
+// allows looks at a slot, and reports whether that counts.
+func allows(s *poolSource, held firn.Grant) (allowed bool, err error) {
+	err = s.Look(context.WithValue(context.Background(), allowKey{}, func() { allowed = true }), held)
+	return allowed, err
+}
+
+// A look that finds its ticks granted to another does not count, though it shows that it was in time.
+func TestALookThatFindsAnOverlapDoesNotCount(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.shared, func(c *Config) { c.Generator.Time = genuine{w.time} })
+	s := must(newPoolSource(cfg))
+	granted := must(s.Acquire(t.Context(), must(prepare(s, cfg)).newAskOf(0)))
+	w.mem.Restore(nil)
+	newcomer := w.start(w.shared, func(c *Config) { c.Pinned = &granted.Worker })
+	w.mustTake(newcomer, 1)
+	s.change(holding{worker: granted.Worker, after: granted.After}, func(h *holding) { h.looked = s.read() }) // as if it had looked meanwhile
+	if allowed, err := allows(s, granted); !errors.Is(err, ErrOverlap) || allowed {
+		t.Errorf("it counts: %v, %v", allowed, err)
+	}
+}
+
+// A store that fails just before the time-out has not answered.
+func TestALookThatFailsInTimeCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		var armed bool
-		cfg := w.config(w.shared, func(c *Config) { c.Generator.Time = starved{genuine{w.time}, &armed} })
-		s := must(newPoolSource(cfg))
-		holder := must(start(context.Background(), s, cfg))
-		holder.cancel = func() {}
-		close(holder.done)
+		holder := w.watched(w.shared)
 		w.time.Pass(3 * time.Second)
-		w.store.Script = func(storetest.Call) storetest.Outcome { armed = true; return storetest.FailUnapplied }
-		allowed := false
-		ctx := context.WithValue(context.Background(), allowKey{}, func() { allowed = true })
-		if err := s.Look(ctx, holder.grant); err == nil {
-			t.Error("it succeeded")
+		w.store.Script = func(storetest.Call) storetest.Outcome {
+			w.time.Pass(2450 * time.Millisecond)
+			return storetest.FailUnapplied
 		}
-		if allowed {
-			t.Error("it counts")
+		holder.turn(context.Background())
+		w.time.Pass(3 * time.Second)
+		if call := w.taking(holder); !call.over || call.err != nil {
+			t.Errorf("%+v", call)
+		}
+	})
+}
+
+// The worker was used long ago: the claim counts as a look all the same.
+func TestTheFirstIDNeedsNoLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		one := int64(1)
+		fixed := func(c *Config) { c.Pinned = &one }
+		former := w.watched(w.shared, fixed)
+		w.mustTake(former, 1)
+		must(0, former.Close(t.Context()))
+		w.time.Pass(time.Hour)
+		if call := w.taking(w.watched(w.shared, fixed)); !call.over || call.err != nil {
+			t.Errorf("%+v", call)
+		}
+	})
+}
+
+// Looks that do not count wake a call that waits, and do not let it wait longer.
+func TestACallWaitsForLooksFor5SecondsAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		holder := w.watched(w.shared)
+		w.time.Pass(7 * time.Second)
+		call := w.taking(holder)
+		w.store.SetDown(true)
+		for range 3 {
+			if call.over {
+				t.Fatalf("it did not wait: %v", call.err)
+			}
+			holder.turn(context.Background())
+			time.Sleep(2 * time.Second) // of the bubble
+		}
+		if synctest.Wait(); !call.over || !errors.Is(call.err, firn.ErrFence) {
+			t.Errorf("%+v", call)
 		}
 	})
 }
