@@ -26,6 +26,7 @@ const (
 // waited as long, and none succeeds ever again.
 type Lanes struct {
 	most, mostOthers int
+	listings         *Lanes // one lane; nil: these are its own
 
 	mu          sync.Mutex
 	all, others int // in flight; others are not urgent
@@ -44,7 +45,29 @@ func NewLanes(connections int) *Lanes {
 	if connections > 0 {
 		all = min(all, connections)
 	}
-	return &Lanes{most: all, mostOthers: max(all-reserved, 1)}
+	return &Lanes{most: all, mostOthers: max(all-reserved, 1), listings: &Lanes{most: 1, mostOthers: 1}}
+}
+
+// List waits until a listing may begin, or ctx ends: a store's listings are made one at a time. Clients take about five
+// times the bytes of an answer, and a hostile store would answer all listings at once. A listing waits before it enters a
+// lane, so that no other call waits behind it. End must be called when its call has ended.
+func (l *Lanes) List(ctx context.Context) (end func(), err error) { return l.listings.Enter(ctx) }
+
+// enterListing is List, then Enter. Leave ends both.
+func (l *Lanes) enterListing(ctx context.Context) (leave func(), err error) {
+	end, err := l.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left, err := l.Enter(ctx)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return func() {
+		left()
+		end()
+	}, nil
 }
 
 // Enter waits until a call may begin, or ctx ends. Leave must be called once the call has ended.
@@ -75,6 +98,9 @@ func (l *Lanes) Enter(ctx context.Context) (leave func(), err error) {
 	l.mu.Unlock()
 	if i < 0 { // its turn came at the same moment
 		leave()
+	}
+	if l.listings == nil {
+		return nil, fmt.Errorf("%w (it waited for another listing: a store's listings are made one at a time)", store.ContextError(ctx))
 	}
 	most := l.mostOthers
 	if w.urgent {
