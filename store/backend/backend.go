@@ -126,7 +126,7 @@ func (c *Calls) Swap(ctx context.Context, key string, value []byte, swap func(ct
 	})
 }
 
-// List makes a call that lists registers. The store's listings are made one at a time, see [Lanes.List].
+// List makes a call that lists registers, at most four at a time: see [Lanes.List].
 func (c *Calls) List(ctx context.Context, prefix string, list func(context.Context) ([]store.Entry, error)) ([]store.Entry, error) {
 	return call(ctx, c, "list", prefix, c.lanes.enterListing, list)
 }

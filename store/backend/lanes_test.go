@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,7 +132,7 @@ func TestLooksRecoverAfterASilence(t *testing.T) {
 	})
 }
 
-func TestListingsAreMadeOneAtATimeAndNothingElseWaitsForThem(t *testing.T) {
+func TestListingsWaitForEachOtherAndNothingElseWaitsForThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := backend.NewCalls("teststore", backend.NewLanes(8), func(error) (string, error) { return "", store.ErrUnavailable })
 		var group sync.WaitGroup
@@ -162,14 +163,17 @@ func TestListingsAreMadeOneAtATimeAndNothingElseWaitsForThem(t *testing.T) {
 		}
 		abandoned, abandon := context.WithCancel(t.Context())
 		list(abandoned, "abandoned", "context canceled")
+		list(t.Context(), "view", "<nil>")
+		list(t.Context(), "view", "<nil>")
 		waiting, end := context.WithCancel(t.Context())
-		list(waiting, "ended", "context canceled (it waited for another listing: a store's listings are made one at a time)")
+		list(waiting, "ended", "context canceled (it waited for other listings: 3 of a store are made at a time)")
 		end()
 		list(t.Context(), "view", "<nil>")
+		expect("abandoned", "view", "view")
 		for range 10 { // more than there are connections
 			list(store.Urgent(t.Context()), "join", "<nil>")
 		}
-		expect("abandoned")
+		expect("join")
 		for _, ctx := range []context.Context{t.Context(), store.Urgent(t.Context())} {
 			if n, err := backend.Do(ctx, calls, "look", "k", func(context.Context) (int, error) { return 7, nil }); n != 7 || err != nil {
 				t.Errorf("a call that lists nothing: %d, %v", n, err)
@@ -177,13 +181,13 @@ func TestListingsAreMadeOneAtATimeAndNothingElseWaitsForThem(t *testing.T) {
 		}
 		abandon()
 		expect() // its request is still in flight
-		for range 10 {
+		for range 9 {
 			goOn <- struct{}{}
 			expect("join")
 		}
 		goOn <- struct{}{}
 		expect("view")
-		goOn <- struct{}{}
+		close(goOn)
 		group.Wait()
 	})
 }
@@ -205,4 +209,32 @@ func TestAListingThatGetsNoConnectionGivesItsPlaceBack(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestAHolderLooksWhileListingsHang(t *testing.T) {
+	for connections, begin := range map[int]int{2: 1, 4: 1, 5: 2, 0: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := backend.NewCalls("teststore", backend.NewLanes(connections), func(error) (string, error) { return "", store.ErrUnavailable })
+			urgent := store.Urgent(t.Context())
+			hang := make(chan struct{})
+			var began atomic.Int64
+			for range 10 {
+				go func() {
+					_, _ = calls.List(urgent, "k", func(context.Context) ([]store.Entry, error) {
+						began.Add(1)
+						<-hang
+						return nil, nil
+					})
+				}()
+			}
+			synctest.Wait()
+			if n := began.Load(); n != int64(begin) {
+				t.Errorf("%d connections: %d listings at a time, want %d", connections, n, begin)
+			}
+			if _, err := backend.Do(urgent, calls, "look", "k", func(context.Context) (int, error) { return 0, nil }); err != nil {
+				t.Errorf("%d connections: %v", connections, err)
+			}
+			close(hang)
+		})
+	}
 }

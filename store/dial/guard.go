@@ -22,7 +22,7 @@ const (
 	MaxPiece = 1 << 20
 
 	// maxOther bounds an answer that lists nothing. Clients take about five times the bytes of an answer, and a hostile
-	// store would answer all calls at once. A store's listings are made one at a time.
+	// store would answer all calls at once. Package backend bounds how many listings a store makes at a time.
 	maxOther = 1 << 20
 )
 

@@ -346,7 +346,7 @@ func TestAbandonedAttemptsLeaveConnectionsForHolders(t *testing.T) {
 	})
 }
 
-func TestAListingWaitsForAnotherNoLongerThanItsContext(t *testing.T) {
+func TestAListingWaitsForOthersNoLongerThanItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		database := stubborn{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 9)}
 		for range 9 {
@@ -359,7 +359,7 @@ func TestAListingWaitsForAnotherNoLongerThanItsContext(t *testing.T) {
 		for len(database.answers) > 0 {
 			<-database.answers
 		}
-		const waited = "it waited for another listing"
+		const waited = "it waited for other listings"
 		list := func(limit time.Duration, waits bool) {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -370,11 +370,13 @@ func TestAListingWaitsForAnotherNoLongerThanItsContext(t *testing.T) {
 			}
 		}
 		var group sync.WaitGroup
-		group.Go(func() { list(5*time.Second, false) })
+		for range 3 {
+			group.Go(func() { list(5*time.Second, false) })
+		}
 		synctest.Wait()
 		list(2*time.Second, true)
 		group.Wait()
-		list(time.Second, false) // the driver still has the first one's request, and nobody waits for it
+		list(time.Second, false) // the driver still has the first ones' requests, and nobody waits for them
 		close(database.answers)
 		synctest.Wait()
 		if err := s.Close(); err != nil {
