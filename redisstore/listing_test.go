@@ -35,7 +35,7 @@ func TestAListingThatIsCutOffStopsNoOther(t *testing.T) {
 	cut, other := open(t, "redis://"+proxy.Addr()), open(t, "redis://"+servers.Redis(t).Addr())
 	want := long(t, cut)
 	long(t, other)
-	proxy.Within(3<<19, proxy.Cut)
+	proxy.After(3<<19, proxy.Cut)
 	if list, err := cut.List(t.Context(), "big/"); err == nil {
 		t.Errorf("%d registers through a connection that ended", len(list))
 	}

@@ -21,7 +21,7 @@ type resp struct {
 	pieces int   // replies, and elements that arrays announce, since the last request
 }
 
-// listingEnds is how requests for listings end, and no other: that of one register ends with [afterEndOfKey].
+// listingEnds is how requests for listings end; that of one register ends with [afterEndOfKey].
 const listingEnds = afterAll + "\r\n"
 
 // Sent implements [dial.Check].

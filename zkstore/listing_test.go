@@ -36,7 +36,7 @@ func TestALeaseLooksWhileListingsAreCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	proxy.Within(3<<19, proxy.Cut)
+	proxy.After(3<<19, proxy.Cut)
 	cut, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if list, err := other.List(cut, "big/"); err == nil && len(list) != registers { // it may be made again meanwhile

@@ -1,6 +1,6 @@
 // Package backend is for authors of stores, such as redisstore; programs that use a store do not need
-// it. It draws revisions at random, encodes registers as text, ends calls with their context, bounds the age
-// of connections, and adds the place to errors.
+// it. It draws revisions at random, encodes registers as text, ends calls with their context, bounds listings
+// and the age of connections, and adds the place to errors.
 package backend
 
 import (

@@ -39,8 +39,8 @@ func Malformed(format string, args ...any) error {
 // clients allocate what an answer announces, and panic over short packets. It sees each byte once, before the
 // client does.
 type Check interface {
-	// Sent gets b before it is sent. It reports whether b ends with a listing: the answers to other requests are bounded
-	// by 1 MiB. A check that cannot know it reports true.
+	// Sent gets b before it is sent. It reports whether b asks for a listing: answers to other requests are bounded by
+	// 1 MiB. A check that cannot know reports true.
 	Sent(b []byte) (lists bool)
 	// Received gets b before the client does. An error ends the connection.
 	Received(b []byte) error

@@ -94,28 +94,32 @@ func (s *side) Write(b []byte) (int, error) {
 	return s.Writer.Write(b)
 }
 
-// An answers is the client's end of a connection.
+// answers is the client's end of a connection.
 type answers struct {
 	proxy *Proxy
 	io.Writer
 }
 
 func (a answers) Write(b []byte) (int, error) {
-	p := a.proxy
-	p.mu.Lock()
-	reached := p.reached
-	if p.left -= len(b); reached == nil || p.left > 0 {
-		reached = func() {}
-	} else {
-		p.reached = nil
+	if reached := a.proxy.answered(len(b)); reached != nil {
+		reached()
 	}
-	p.mu.Unlock()
-	reached()
 	return a.Writer.Write(b)
 }
 
-// Within calls reached once the servers have answered n bytes from now on, before the client gets the last of them.
-func (p *Proxy) Within(n int, reached func()) {
+// answered counts n bytes. It returns what is to be called before the client gets them, or nil.
+func (p *Proxy) answered(n int) (reached func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left -= n; p.left > 0 {
+		return nil
+	}
+	reached, p.reached = p.reached, nil
+	return reached
+}
+
+// After calls reached once the servers have answered n bytes from now on, before the client gets the last of them.
+func (p *Proxy) After(n int, reached func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left, p.reached = n, reached

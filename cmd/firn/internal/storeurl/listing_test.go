@@ -64,7 +64,7 @@ func TestAListingThatStallsStopsNoOther(t *testing.T) {
 				}
 			}
 			stalls, goOn := make(chan struct{}), make(chan struct{})
-			proxy.Within(3<<19, func() {
+			proxy.After(3<<19, func() {
 				close(stalls)
 				<-goOn
 			})
