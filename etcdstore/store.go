@@ -98,7 +98,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) 
 	if from == "" {
 		from, options[0] = "\x00", clientv3.WithFromKey() // all keys
 	}
-	return backend.Do(ctx, s.calls, "list", prefix, func(ctx context.Context) ([]store.Entry, error) {
+	return s.calls.List(ctx, prefix, func(ctx context.Context) ([]store.Entry, error) {
 		return s.read(ctx, from, options...)
 	})
 }

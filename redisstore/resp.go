@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/firn-id/firn/store/dial"
@@ -20,11 +21,17 @@ type resp struct {
 	pieces int   // replies, and elements that arrays announce, since the last request
 }
 
+// listingEnds is how requests for listings end; that of one register ends with [afterEndOfKey].
+const listingEnds = afterAll + "\r\n"
+
 // Sent implements [dial.Check].
-func (r *resp) Sent([]byte) { r.pieces = 0 }
+func (r *resp) Sent(b []byte) (lists bool) {
+	r.pieces = 0
+	return bytes.HasSuffix(b, []byte(listingEnds))
+}
 
 // Received implements [dial.Check].
-func (r *resp) Received(b []byte) (whole bool, err error) {
+func (r *resp) Received(b []byte) error {
 	for len(b) > 0 {
 		if r.skip > 0 {
 			n := min(r.skip, len(b))
@@ -35,16 +42,16 @@ func (r *resp) Received(b []byte) (whole bool, err error) {
 		b = b[1:]
 		if c != '\n' {
 			if r.line = append(r.line, c); len(r.line) > maxLine {
-				return false, dial.TooLong("a line", len(r.line), maxLine)
+				return dial.TooLong("a line", len(r.line), maxLine)
 			}
 			continue
 		}
 		if err := r.end(); err != nil {
-			return false, err
+			return err
 		}
 		r.line = r.line[:0]
 	}
-	return r.skip == 0 && len(r.line) == 0 && len(r.open) == 0, nil
+	return nil
 }
 
 // end ends a line.

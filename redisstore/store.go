@@ -202,8 +202,8 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	return backend.Do(ctx, s.calls, "list", prefix, func(ctx context.Context) ([]store.Entry, error) {
-		return s.entries(ctx, cmp.Or(prefix, beforeAll), prefix+afterAll)
+	return s.calls.List(ctx, prefix, func(ctx context.Context) ([]store.Entry, error) {
+		return s.entries(ctx, cmp.Or(prefix, beforeAll), prefix+afterAll) // resp knows listings by that end
 	})
 }
 

@@ -36,20 +36,22 @@ func check() dial.Check {
 	return p
 }
 
-// Sent implements [dial.Check]. The client sends each request by one write.
-func (p *packets) Sent(b []byte) {
+// Sent implements [dial.Check]. The client sends each request by one write. Those before it may be unanswered, so that all
+// may be listings: packets bounds each answer by its own request.
+func (p *packets) Sent(b []byte) (lists bool) {
 	p.Packets.Sent()
 	if !p.began {
 		p.began = true
-		return
+		return true
 	}
 	if len(b) < 12 {
-		return
+		return true
 	}
 	switch op := int32(binary.BigEndian.Uint32(b[8:])); op {
 	case readsNames, readsData, transaction:
 		p.asked[int32(binary.BigEndian.Uint32(b[4:]))] = op
 	}
+	return true
 }
 
 // bound checks the length of a packet.
@@ -64,13 +66,13 @@ func (p *packets) bound(header []byte) (int, error) {
 	return int(length), nil
 }
 
-// packet checks an answer. Each may be the last that is awaited.
-func (p *packets) packet(_, b []byte, length int) (last bool, err error) {
+// packet checks an answer.
+func (p *packets) packet(_, b []byte, length int) error {
 	if !p.connected {
 		p.connected = true
-		return true, checkConnect(b)
+		return checkConnect(b)
 	}
-	return true, p.answer(b, length)
+	return p.answer(b, length)
 }
 
 // answer checks an answer, as far as the client does not.
@@ -78,11 +80,11 @@ func (p *packets) answer(b []byte, length int) error {
 	xid := int32(binary.BigEndian.Uint32(b))
 	op, failed := p.asked[xid], binary.BigEndian.Uint32(b[12:]) != 0
 	delete(p.asked, xid)
+	if op != readsNames && length > dial.MaxPiece {
+		return dial.TooLong("an answer other than names", length, dial.MaxPiece)
+	}
 	if b = b[headerBytes:]; failed || op == 0 {
 		return nil
-	}
-	if op == readsData && length > dial.MaxPiece {
-		return dial.TooLong("a znode", length, dial.MaxPiece)
 	}
 	if op == transaction {
 		if length > maxMulti {

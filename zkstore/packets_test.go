@@ -80,7 +80,10 @@ func TestAHostileServerIsAnError(t *testing.T) {
 		"an empty answer":                {good, fill(0), "a packet of 0 bytes"},
 		"an answer without end":          {good, fill(1<<31 - 1), "a packet of 2147483647 bytes"},
 		"an answer of a negative length": {good, fill(-1), "a packet of 4294967295 bytes"},
-		"more names than bytes":          {good, func(xid, op int32) []byte { return whole(number(header(xid), answerTo(op, 1<<30)...)) }, "announces 1073741824"},
+		"a long answer to a sync": {good, func(xid, _ int32) []byte {
+			return whole(append(header(xid), make([]byte, 1<<20)...))
+		}, "an answer other than names of 1048592 bytes"},
+		"more names than bytes": {good, func(xid, op int32) []byte { return whole(number(header(xid), answerTo(op, 1<<30)...)) }, "announces 1073741824"},
 		"more data than bytes": {good, func(xid, op int32) []byte {
 			if op == readsNames { // one level, which is also a register
 				return whole(append(number(header(xid), 1, 1), append([]byte("k"), make([]byte, 68)...)...))
@@ -132,11 +135,11 @@ func TestTheAnswerToATransactionIsCheckedToItsEnd(t *testing.T) {
 	} {
 		p := check()
 		p.Sent(make([]byte, 48))
-		if _, err := p.Received(session(5000, 16)); err != nil {
+		if err := p.Received(session(5000, 16)); err != nil {
 			t.Fatal(err)
 		}
 		p.Sent(whole(number(nil, 7, transaction)))
-		if _, err := p.Received(whole(append(header(7), test.body...))); errors.Is(err, dial.ErrMalformed) != test.refused {
+		if err := p.Received(whole(append(header(7), test.body...))); errors.Is(err, dial.ErrMalformed) != test.refused {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -111,7 +111,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
-	list, err := backend.Do(ctx, s.calls, "list", prefix, synced(s, func(ctx context.Context) ([]store.Entry, error) {
+	list, err := s.calls.List(ctx, prefix, synced(s, func(ctx context.Context) ([]store.Entry, error) {
 		w := walk{Store: s, prefix: prefix, reads: make(chan struct{}, maxReads)}
 		w.below(ctx, prefix[:strings.LastIndexByte(prefix, '/')+1])
 		w.group.Wait()

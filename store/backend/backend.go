@@ -1,6 +1,6 @@
 // Package backend is for authors of stores, such as redisstore; programs that use a store do not need
-// it. It draws revisions at random, encodes registers as text, ends calls with their context, bounds the age
-// of connections, and adds the place to errors.
+// it. It draws revisions at random, encodes registers as text, ends calls with their context, bounds listings
+// and the age of connections, and adds the place to errors.
 package backend
 
 import (
@@ -126,10 +126,21 @@ func (c *Calls) Swap(ctx context.Context, key string, value []byte, swap func(ct
 	})
 }
 
+// List makes a call that lists registers, at most four at a time: see [Lanes.List].
+func (c *Calls) List(ctx context.Context, prefix string, list func(context.Context) ([]store.Entry, error)) ([]store.Entry, error) {
+	return call(ctx, c, "list", prefix, c.lanes.enterListing, list)
+}
+
 // Do makes a call that ends with ctx, or after 10 s, and wraps its error. Do abandons a call whose
 // context has ended: the client's own time-out ends the request in flight, and Do cancels the context
 // of do, so that no other request follows.
-func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Context) (T, error)) (none T, err error) {
+func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Context) (T, error)) (T, error) {
+	return call(ctx, c, op, key, c.lanes.Enter, do)
+}
+
+// call is [Do] with the lane that enter takes. The lane is kept until do has ended.
+func call[T any](ctx context.Context, c *Calls, op, key string, enter func(context.Context) (leave func(), err error),
+	do func(context.Context) (T, error)) (none T, err error) {
 	defer func() { err = c.Wrap(op, key, err) }()
 	if err := store.ContextError(ctx); err != nil {
 		return none, err
@@ -139,7 +150,7 @@ func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Co
 	}
 	ctx, cancel := Bound(ctx)
 	defer cancel()
-	leave, err := c.lanes.Enter(ctx)
+	leave, err := enter(ctx)
 	if err != nil {
 		return none, err
 	}

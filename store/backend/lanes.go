@@ -15,6 +15,10 @@ const (
 	maxCalls = 256
 	// reserved is how many connections only urgent calls may use: a lease makes two calls at a time.
 	reserved = 3
+	// maxListings bounds listings; one place is for urgent ones. Clients take about five times the bytes of
+	// an answer, and a hostile store would answer all listings at once with 64 MiB. Fewer would delay the pools of a process
+	// that join over a distant store.
+	maxListings = 4
 )
 
 // Lanes bound the calls in flight of one store, so that urgent calls ([store.Urgent]) do not wait
@@ -26,6 +30,7 @@ const (
 // waited as long, and none succeeds ever again.
 type Lanes struct {
 	most, mostOthers int
+	listings         *Lanes // nil: these are for listings
 
 	mu          sync.Mutex
 	all, others int // in flight; others are not urgent
@@ -44,7 +49,30 @@ func NewLanes(connections int) *Lanes {
 	if connections > 0 {
 		all = min(all, connections)
 	}
-	return &Lanes{most: all, mostOthers: max(all-reserved, 1)}
+	others := max(all-reserved, 1)
+	listings := min(maxListings, others) // looks of leases find a connection beside them
+	return &Lanes{most: all, mostOthers: others, listings: &Lanes{most: listings, mostOthers: max(listings-1, 1)}}
+}
+
+// List waits until a listing may begin, or ctx ends: at most four are made at a time. A listing waits before it enters a lane,
+// so that no other call waits behind it. End must be called when its call has ended.
+func (l *Lanes) List(ctx context.Context) (end func(), err error) { return l.listings.Enter(ctx) }
+
+// enterListing is List, then Enter. Leave ends both.
+func (l *Lanes) enterListing(ctx context.Context) (leave func(), err error) {
+	end, err := l.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left, err := l.Enter(ctx)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return func() {
+		left()
+		end()
+	}, nil
 }
 
 // Enter waits until a call may begin, or ctx ends. Leave must be called once the call has ended.
@@ -79,6 +107,9 @@ func (l *Lanes) Enter(ctx context.Context) (leave func(), err error) {
 	most := l.mostOthers
 	if w.urgent {
 		most = l.most
+	}
+	if l.listings == nil {
+		return nil, fmt.Errorf("%w (it waited for other listings: %d of a store are made at a time)", store.ContextError(ctx), most)
 	}
 	return nil, fmt.Errorf("%w (%d calls in flight: one of them hangs, or the client needs more connections)", store.ContextError(ctx), most)
 }

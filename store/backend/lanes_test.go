@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,4 +130,111 @@ func TestLooksRecoverAfterASilence(t *testing.T) {
 			t.Errorf("%d looks failed more than 14 s after the silence", failed)
 		}
 	})
+}
+
+func TestListingsWaitForEachOtherAndNothingElseWaitsForThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := backend.NewCalls("teststore", backend.NewLanes(8), func(error) (string, error) { return "", store.ErrUnavailable })
+		var group sync.WaitGroup
+		began, goOn := make(chan string, 30), make(chan struct{})
+		list := func(ctx context.Context, name, ends string) {
+			group.Go(func() {
+				_, err := calls.List(ctx, name, func(context.Context) ([]store.Entry, error) {
+					began <- name
+					<-goOn // whatever the context does
+					return nil, nil
+				})
+				if said := fmt.Sprint(err); !strings.HasSuffix(said, ends) {
+					t.Errorf("%s: %s", name, said)
+				}
+			})
+			synctest.Wait()
+		}
+		expect := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for len(began) > 0 {
+				got = append(got, <-began)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("began: %q, want %q", got, want)
+			}
+		}
+		abandoned, abandon := context.WithCancel(t.Context())
+		list(abandoned, "abandoned", "context canceled")
+		list(t.Context(), "view", "<nil>")
+		list(t.Context(), "view", "<nil>")
+		waiting, end := context.WithCancel(t.Context())
+		list(waiting, "ended", "context canceled (it waited for other listings: 3 of a store are made at a time)")
+		end()
+		list(t.Context(), "view", "<nil>")
+		expect("abandoned", "view", "view")
+		for range 10 { // more than there are connections
+			list(store.Urgent(t.Context()), "join", "<nil>")
+		}
+		expect("join")
+		for _, ctx := range []context.Context{t.Context(), store.Urgent(t.Context())} {
+			if n, err := backend.Do(ctx, calls, "look", "k", func(context.Context) (int, error) { return 7, nil }); n != 7 || err != nil {
+				t.Errorf("a call that lists nothing: %d, %v", n, err)
+			}
+		}
+		abandon()
+		expect() // its request is still in flight
+		for range 9 {
+			goOn <- struct{}{}
+			expect("join")
+		}
+		goOn <- struct{}{}
+		expect("view")
+		close(goOn)
+		group.Wait()
+	})
+}
+
+func TestAListingThatGetsNoConnectionGivesItsPlaceBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := backend.NewLanes(1)
+		calls := backend.NewCalls("teststore", l, func(error) (string, error) { return "", store.ErrUnavailable })
+		leave, err := l.Enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		nothing := func(context.Context) ([]store.Entry, error) { return nil, nil }
+		if _, err := calls.List(t.Context(), "k", nothing); !errors.Is(err, store.ErrUnavailable) {
+			t.Error(err)
+		}
+		leave()
+		if _, err := calls.List(t.Context(), "k", nothing); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAHolderLooksWhileListingsHang(t *testing.T) {
+	for connections, begin := range map[int]int{2: 1, 4: 1, 5: 2, 0: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := backend.NewCalls("teststore", backend.NewLanes(connections), func(error) (string, error) { return "", store.ErrUnavailable })
+			urgent := store.Urgent(t.Context())
+			hang := make(chan struct{})
+			var began atomic.Int64
+			for range 10 {
+				go func() {
+					_, _ = calls.List(urgent, "k", func(context.Context) ([]store.Entry, error) {
+						began.Add(1)
+						<-hang
+						return nil, nil
+					})
+				}()
+			}
+			synctest.Wait()
+			if n := began.Load(); n != int64(begin) {
+				t.Errorf("%d connections: %d listings at a time, want %d", connections, n, begin)
+			}
+			if _, err := backend.Do(urgent, calls, "look", "k", func(context.Context) (int, error) { return 0, nil }); err != nil {
+				t.Errorf("%d connections: %v", connections, err)
+			}
+			close(hang)
+		})
+	}
 }

@@ -56,7 +56,8 @@ var alive = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 
 // If the latest connection to an address ended before the server answered, or with [Unserved], Dial takes that address
 // only if all others fail, until it has answered again: a server that hangs still accepts connections.
 //
-// The connection ends with an [ErrMalformed] when an answer is longer than [MaxAnswer], or the check refuses it.
+// The connection ends with an [ErrMalformed] when an answer is longer than [MaxAnswer], or than 1 MiB if the check says
+// that it lists nothing, or the check refuses it.
 func (d *Dialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if network == "unix" {
 		return d.one(ctx, network, addr, "")

@@ -20,6 +20,10 @@ const (
 	// MaxPiece bounds a piece that a client allocates by its announced length. The largest is a value
 	// ([store.MaxValueBytes]) in hexadecimal digits, or the state of a large cluster.
 	MaxPiece = 1 << 20
+
+	// maxOther bounds an answer that lists nothing. Clients take about five times the bytes of an answer, and a hostile
+	// store would answer all calls at once. Package backend bounds how many listings a store makes at a time.
+	maxOther = 1 << 20
 )
 
 // ErrMalformed means that what came from a store's address is not a store's answer. The outcome of a write
@@ -35,9 +39,11 @@ func Malformed(format string, args ...any) error {
 // clients allocate what an answer announces, and panic over short packets. It sees each byte once, before the
 // client does.
 type Check interface {
-	Sent(b []byte) // before it is sent
-	// Received reports whether the answer may be whole. An error ends the connection.
-	Received(b []byte) (whole bool, err error)
+	// Sent gets b before it is sent. It reports whether b asks for a listing: answers to other requests are bounded by
+	// 1 MiB. A check that cannot know reports true.
+	Sent(b []byte) (lists bool)
+	// Received gets b before the client does. An error ends the connection.
+	Received(b []byte) error
 }
 
 // reported is how long a report has a reason: as long as a call may take.
@@ -59,26 +65,14 @@ func (r *Report) Err() error {
 	return nil
 }
 
-const (
-	// long is an answer that waits for its turn: clients take about five times its bytes, and a hostile store
-	// would answer all calls at once.
-	long = 1 << 20
-	// turnLasts is when a call has certainly ended that took the turn, and lost its connection.
-	turnLasts = 30 * time.Second
-	turnWait  = 10 * time.Second // as long as a call may take
-)
-
-// turn is held while a long answer of a connection with a check is read, by one for the whole process.
-var turn = make(chan struct{}, 1)
-
 // A Guard bounds and checks what a client reads since its last write. Its methods may be called concurrently.
 type Guard struct {
 	Check Check // nil: none
 
-	mu   sync.Mutex
-	read int
-	err  error
-	held func() // gives the turn back; nil: it is not held
+	mu    sync.Mutex
+	lists bool // what the check said last
+	read  int
+	err   error
 }
 
 // Sent begins a new answer.
@@ -86,9 +80,8 @@ func (g *Guard) Sent(b []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.read = 0
-	g.release()
 	if g.Check != nil {
-		g.Check.Sent(b)
+		g.lists = g.Check.Sent(b)
 	}
 }
 
@@ -96,43 +89,17 @@ func (g *Guard) Sent(b []byte) {
 func (g *Guard) Received(b []byte) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.read += len(b); g.read > MaxAnswer && g.err == nil {
-		g.err = Malformed("more than %d MiB without a question", MaxAnswer>>20)
+	most := MaxAnswer
+	if g.Check != nil && !g.lists {
+		most = maxOther
 	}
-	if g.err != nil || g.Check == nil {
-		return g.err
+	if g.read += len(b); g.read > most && g.err == nil {
+		g.err = Malformed("more than %d MiB without a question", most>>20)
 	}
-	var whole bool
-	if whole, g.err = g.Check.Received(b); whole || g.err != nil {
-		g.release()
-	} else if g.read > long && g.held == nil {
-		g.err = g.take()
+	if g.err == nil && g.Check != nil {
+		g.err = g.Check.Received(b)
 	}
 	return g.err
-}
-
-// release gives the turn back.
-func (g *Guard) release() {
-	if g.held != nil {
-		g.held()
-		g.held = nil
-	}
-}
-
-// take waits for the turn.
-func (g *Guard) take() error {
-	select {
-	case turn <- struct{}{}:
-	case <-time.After(turnWait):
-		return fmt.Errorf("no turn to read an answer of more than %d MiB within %v: others of that size are being read", long>>20, turnWait)
-	}
-	back := sync.OnceFunc(func() { <-turn })
-	late := time.AfterFunc(turnLasts, back)
-	g.held = func() {
-		late.Stop()
-		back()
-	}
-	return nil
 }
 
 // guard returns a connection that fails once its guard refuses what is read.

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/firn-id/firn/store/dial"
 )
@@ -59,13 +57,16 @@ func TestAnAnswerWithoutEndIsRefused(t *testing.T) {
 // picky refuses what is not an answer to what was sent last.
 type picky struct{ sent string }
 
-func (p *picky) Sent(b []byte) { p.sent = string(b) }
+func (p *picky) Sent(b []byte) (lists bool) {
+	p.sent = string(b)
+	return false
+}
 
-func (p *picky) Received(b []byte) (bool, error) {
+func (p *picky) Received(b []byte) error {
 	if string(b) != p.sent {
-		return false, dial.Malformed("%s instead of %s", b, p.sent)
+		return dial.Malformed("%s instead of %s", b, p.sent)
 	}
-	return true, nil
+	return nil
 }
 
 func TestACheckSeesWhatIsSentAndReceived(t *testing.T) {
@@ -126,14 +127,13 @@ func TestPacketsAreCutWhereverReadsEnd(t *testing.T) {
 		var got []string
 		p := dial.Packets{Header: 4, Keep: keep,
 			Length: func(h []byte) (int, error) { return int(binary.BigEndian.Uint32(h)), nil },
-			Packet: func(_, begin []byte, length int) (bool, error) {
+			Packet: func(_, begin []byte, length int) error {
 				got = append(got, string(begin)+strings.Repeat(".", length-len(begin)))
-				return string(begin) == "ab", nil
+				return nil
 			}}
 		for rest := stream; len(rest) > 0; rest = rest[min(size, len(rest)):] {
-			whole, err := p.Received(rest[:min(size, len(rest))])
-			if err != nil || whole != (size >= len(rest)) {
-				t.Fatalf("in reads of %d, with %d left: whole %v, %v", size, len(rest), whole, err)
+			if err := p.Received(rest[:min(size, len(rest))]); err != nil {
+				t.Fatalf("in reads of %d, with %d left: %v", size, len(rest), err)
 			}
 		}
 		if all := strings.Join(got, " "); all != "a  abc... abc ab" {
@@ -144,62 +144,53 @@ func TestPacketsAreCutWhereverReadsEnd(t *testing.T) {
 
 func TestPacketsWithoutEndAreRefused(t *testing.T) {
 	t.Parallel()
-	p := dial.Packets{Header: 1, Length: func([]byte) (int, error) { return 0, nil }, Packet: func([]byte, []byte, int) (bool, error) { return false, nil }}
+	p := dial.Packets{Header: 1, Length: func([]byte) (int, error) { return 0, nil }, Packet: func([]byte, []byte, int) error { return nil }}
 	most := make([]byte, dial.MaxPieces)
-	if _, err := p.Received(most); err != nil {
+	if err := p.Received(most); err != nil {
 		t.Error(err)
 	}
 	p.Sent()
-	if _, err := p.Received(most); err != nil {
+	if err := p.Received(most); err != nil {
 		t.Errorf("after another question: %v", err)
 	}
-	if _, err := p.Received(most[:1]); !errors.Is(err, dial.ErrMalformed) {
+	if err := p.Received(most[:1]); !errors.Is(err, dial.ErrMalformed) {
 		t.Error(err)
 	}
 }
 
-// whole ends an answer with a dot.
-type whole struct{}
+// lists is a check that knows listings by their first letter.
+type lists struct{}
 
-func (whole) Sent([]byte) {}
+func (lists) Sent(b []byte) bool { return bytes.HasPrefix(b, []byte("L")) }
 
-func (whole) Received(b []byte) (bool, error) { return bytes.HasSuffix(b, []byte(".")), nil }
+func (lists) Received([]byte) error { return nil }
 
 // A hostile store answers all calls at once, and clients take several times the bytes.
-func TestLongAnswersAreReadOneByOne(t *testing.T) {
-	const long = 1<<20 + 1
-	defer dial.FreshTurn()
-	synctest.Test(t, func(t *testing.T) {
-		dial.FreshTurn()
-		var guards [3]dial.Guard
-		for i := range guards {
-			guards[i].Check = whole{}
+func TestOnlyAListingMayHaveALongAnswer(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 20
+	g := dial.Guard{Check: lists{}}
+	asked := func(question string, n int) error {
+		g.Sent([]byte(question))
+		return g.Received(make([]byte, n))
+	}
+	for _, ok := range []struct {
+		question string
+		n        int
+	}{{"Get", most}, {"List", dial.MaxAnswer}, {"Get", most}} {
+		if err := asked(ok.question, ok.n); err != nil {
+			t.Errorf("%d bytes to %s: %v", ok.n, ok.question, err)
 		}
-		first, second, third := &guards[0], &guards[1], &guards[2]
-		read := func(g *dial.Guard, n int, end string) (took time.Duration) {
-			t.Helper()
-			began := time.Now()
-			if err := g.Received(append(make([]byte, n), end...)); err != nil {
-				t.Error(err)
-			}
-			return time.Since(began)
-		}
-		read(first, long, "")
-		time.AfterFunc(time.Second, func() { _ = first.Received([]byte(".")) })
-		if took := read(third, 100, ""); took != 0 {
-			t.Errorf("a short answer waited for %v", took)
-		}
-		if took := read(second, long, ""); took != time.Second {
-			t.Errorf("a second long answer waited for %v", took)
-		}
-		if err := first.Received(make([]byte, long)); err == nil || errors.Is(err, dial.ErrMalformed) {
-			t.Errorf("while the second is not whole: %v", err)
-		}
-		second.Sent(nil)
-		read(third, long, "")
-		time.Sleep(30 * time.Second) // its connection was lost
-		read(second, long, ".")
-		read(second, long, "")
-		second.Sent(nil)
-	})
+	}
+	if err := g.Received(make([]byte, 1)); !errors.Is(err, dial.ErrMalformed) || !strings.Contains(err.Error(), "more than 1 MiB") {
+		t.Errorf("one byte more to Get: %v", err)
+	}
+	greeted := dial.Guard{Check: lists{}}
+	if err := greeted.Received(make([]byte, most+1)); !errors.Is(err, dial.ErrMalformed) {
+		t.Errorf("before any question: %v", err)
+	}
+	g = dial.Guard{Check: lists{}}
+	if err := asked("List", dial.MaxAnswer+1); !errors.Is(err, dial.ErrMalformed) || !strings.Contains(err.Error(), "more than 64 MiB") {
+		t.Errorf("one byte more to List: %v", err)
+	}
 }

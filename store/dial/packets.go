@@ -8,23 +8,21 @@ type Packets struct {
 	Keep int
 	// Length returns how many bytes follow a header, or an error for a length out of bounds.
 	Length func(header []byte) (int, error)
-	// Packet checks a packet by its header, the beginning of the rest, and the length of the rest. It reports
-	// whether the answer may end with it.
-	Packet func(header, begin []byte, length int) (last bool, err error)
+	// Packet checks a packet by its header, the beginning of the rest, and the length of the rest.
+	Packet func(header, begin []byte, length int) error
 
 	got    []byte // of the header and what is kept
 	length int    // of the rest; known once the header is complete
 	known  bool
 	skip   int // bytes still to come that are not kept
-	last   bool
 	pieces int
 }
 
 // Sent begins a new answer.
 func (p *Packets) Sent() { p.pieces = 0 }
 
-// Received checks the next bytes, and reports whether the answer may be whole.
-func (p *Packets) Received(b []byte) (whole bool, err error) {
+// Received checks the next bytes.
+func (p *Packets) Received(b []byte) error {
 	for len(b) > 0 {
 		if p.skip > 0 {
 			n := min(p.skip, len(b))
@@ -34,10 +32,10 @@ func (p *Packets) Received(b []byte) (whole bool, err error) {
 		n := min(p.end()-len(p.got), len(b))
 		p.got, b = append(p.got, b[:n]...), b[n:]
 		if err := p.step(); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return p.last && p.skip == 0 && len(p.got) == 0, nil
+	return nil
 }
 
 // end is how much of the packet is kept.
@@ -62,7 +60,7 @@ func (p *Packets) step() (err error) {
 	if p.pieces++; p.pieces > MaxPieces {
 		return TooMany()
 	}
-	p.last, err = p.Packet(p.got[:p.Header], p.got[p.Header:], p.length)
+	err = p.Packet(p.got[:p.Header], p.got[p.Header:], p.length)
 	p.skip = p.length - (len(p.got) - p.Header)
 	p.got, p.known = p.got[:0], false
 	return err

@@ -40,8 +40,8 @@ func (g guardedConnector) Connect(ctx context.Context) (conn driver.Conn, err er
 	return &guardedConn{Conn: c, explain: g.explain}, nil
 }
 
-// A guardedConn has the methods that drivers may have; for those that this one lacks it returns what database/sql
-// assumes then.
+// A guardedConn has the methods that drivers may have; where the driver's connection lacks a method, it returns what
+// database/sql would assume without it.
 type guardedConn struct {
 	driver.Conn
 	explain func(error) error

@@ -345,3 +345,42 @@ func TestAbandonedAttemptsLeaveConnectionsForHolders(t *testing.T) {
 		}
 	})
 }
+
+func TestAListingWaitsForOthersNoLongerThanItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		database := stubborn{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 9)}
+		for range 9 {
+			database.answers <- struct{}{}
+		}
+		s, err := sqlstore.Open(t.Context(), sql.OpenDB(database), sqlstore.Postgres)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(database.answers) > 0 {
+			<-database.answers
+		}
+		const waited = "it waited for other listings"
+		list := func(limit time.Duration, waits bool) {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			_, err := s.List(ctx, "k")
+			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > limit+200*time.Millisecond || strings.Contains(err.Error(), waited) != waits {
+				t.Errorf("after %v of %v: %v", took, limit, err)
+			}
+		}
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() { list(5*time.Second, false) })
+		}
+		synctest.Wait()
+		list(2*time.Second, true)
+		group.Wait()
+		list(time.Second, false) // the driver still has the first ones' requests, and nobody waits for them
+		close(database.answers)
+		synctest.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -172,6 +172,20 @@ func after(prefix string) string {
 
 // List implements [store.Store].
 func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, error) {
+	if s.dialect.embedded {
+		return s.list(ctx, prefix)
+	}
+	ctx, cancel := backend.Bound(ctx)
+	defer cancel()
+	end, err := s.lanes.List(ctx)
+	if err != nil {
+		return nil, s.wrap(ctx, "list", prefix, err)
+	}
+	defer end() // with the call, also if it is abandoned: drivers that leave it to a silent server would keep the place
+	return s.list(ctx, prefix)
+}
+
+func (s *Store) list(ctx context.Context, prefix string) ([]store.Entry, error) {
 	return call(ctx, s, "list", prefix, func(ctx context.Context, conn *sql.Conn) ([]store.Entry, error) {
 		list, err := s.registers(ctx, conn, s.dialect.list, cmp.Or(prefix, " "), after(prefix))                    // the store's own key begins with a tab
 		return slices.DeleteFunc(list, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) }), err // if the collation is laxer

@@ -22,6 +22,8 @@ type Proxy struct {
 	conns   []net.Conn
 	refuses bool
 	silent  int // the connections before this one
+	left    int // bytes until reached is called
+	reached func()
 }
 
 // NewProxy starts a proxy before a server until the test ends. Forward copies a client's bytes to the
@@ -69,7 +71,7 @@ func (p *Proxy) join(client net.Conn) {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(&side{p, number, client}, server) // it ends when either side does
+		_, _ = io.Copy(&side{p, number, answers{p, client}}, server) // it ends when either side does
 		_ = client.Close()
 	}()
 	p.forward(&side{p, number, server}, client)
@@ -90,6 +92,37 @@ func (s *side) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	return s.Writer.Write(b)
+}
+
+// answers is the client's end of a connection.
+type answers struct {
+	proxy *Proxy
+	io.Writer
+}
+
+func (a answers) Write(b []byte) (int, error) {
+	if reached := a.proxy.answered(len(b)); reached != nil {
+		reached()
+	}
+	return a.Writer.Write(b)
+}
+
+// answered counts n bytes. It returns what is to be called before the client gets them, or nil.
+func (p *Proxy) answered(n int) (reached func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left -= n; p.left > 0 {
+		return nil
+	}
+	reached, p.reached = p.reached, nil
+	return reached
+}
+
+// After calls reached once the servers have answered n bytes from now on, before the client gets the last of them.
+func (p *Proxy) After(n int, reached func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left, p.reached = n, reached
 }
 
 // Silence loses whatever is sent on the present connections from now on, as a firewall that has

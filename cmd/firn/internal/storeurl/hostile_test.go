@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/dial"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
@@ -105,13 +106,46 @@ func TestAHostilePostgresIsAnError(t *testing.T) {
 	ready := login + postgresMessage("S", "client_encoding\x00UTF8\x00") + postgresMessage("S", "standard_conforming_strings\x00on\x00") + postgresMessage("Z", "I")
 	var parameters bytes.Buffer
 	for range 1000 {
-		parameters.WriteString(postgresMessage("S", "p\x00v\x00"))
+		parameters.WriteString(postgresMessage("S", "\x00\x00"))
 	}
 	each(t, func(addr string) string { return "postgres://u:p@" + addr + "/db?sslmode=disable" }, []hostile{
 		{"a login of a negative length", []string{"", "R\xff\xff\xff\xff"}, false, "a message of 4294967291 bytes"},
 		{"endless parameters", []string{"", login + parameters.String()}, true, "more than 131072 pieces"},
 		{"a row of 1 GB", []string{"", ready, "D\x3f\xff\xff\xf0"}, false, "a message of 1073741804 bytes"},
 		{"a row shorter than its length", []string{"", ready, "D\x00\x00\x00\x03"}, false, "a message of -1 bytes"},
-		{"endless notices", []string{"", ready, strings.Repeat(postgresMessage("N", "SERROR\x00M"+strings.Repeat("x", 60_000)+"\x00\x00"), 16)}, true, "more than 64 MiB"},
+		{"endless notices", []string{"", ready, strings.Repeat(postgresMessage("N", "SERROR\x00M"+strings.Repeat("x", 60_000)+"\x00\x00"), 16)}, true, "more than 1 MiB"},
 	})
+}
+
+// The drivers' connections are bounded by what was asked.
+func TestOnlyAListingIsReadPastAMegabyte(t *testing.T) {
+	t.Parallel()
+	parse := func(statement string) string { return postgresMessage("P", "\x00"+statement+"\x00\x00\x00") }
+	bind := postgresMessage("B", "\x00\x00\x00\x00\x00\x01\x00\x00\x00\x0b ORDER BY k\x00\x00")
+	for _, test := range []struct {
+		check func() dial.Check
+		sent  string
+		lists bool
+	}{
+		{postgresCheck, parse("SELECT k FROM t WHERE k >= $1 ORDER BY k") + bind, true},
+		{postgresCheck, parse("SELECT k FROM t WHERE k = $1") + bind, false},
+		{postgresCheck, "", false},
+		{mysqlCheck, mysqlPacket(0, "\x03SELECT k FROM t WHERE k >= 'a' ORDER BY k LIMIT 18446744073709551615"), true},
+		{mysqlCheck, mysqlPacket(0, "\x03SELECT k FROM t WHERE k = 'a' LIMIT 2"), false},
+		{mysqlCheck, mysqlPacket(0, "\x03UPDATE t SET v = ' LIMIT 18446744073709551615'"), false},
+	} {
+		guard := &dial.Guard{Check: test.check()}
+		guard.Sent([]byte(test.sent))
+		row := postgresMessage("D", strings.Repeat("x", 60_000))
+		if _, mysql := guard.Check.(*mysqlPackets); mysql {
+			row = mysqlPacket(0, mysqlGreeting+strings.Repeat("x", 60_000))
+		}
+		var err error
+		for range 20 {
+			err = guard.Received([]byte(row))
+		}
+		if (err == nil) != test.lists || err != nil && !strings.Contains(err.Error(), "more than 1 MiB") {
+			t.Errorf("%.60q: %v", test.sent, err)
+		}
+	}
 }

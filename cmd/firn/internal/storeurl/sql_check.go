@@ -71,12 +71,21 @@ func postgresCheck() dial.Check {
 			}
 			return int(n), nil
 		},
-		Packet: func(header, _ []byte, _ int) (bool, error) { return header[0] == 'Z', nil }, // ready for another query
+		Packet: func(_, _ []byte, _ int) error { return nil },
 	}}
 }
 
-// Sent implements [dial.Check].
-func (p *postgresMessages) Sent([]byte) { p.Packets.Sent() }
+// Sent implements [dial.Check]. The client sends a statement with its parameters, first a message with an empty name, a zero
+// byte, the statement, and a zero byte. Only the statement of a listing sorts by the key.
+func (p *postgresMessages) Sent(b []byte) (lists bool) {
+	p.Packets.Sent()
+	const begin = len("P") + 4 // a length
+	if len(b) <= begin || b[0] != 'P' || b[begin] != 0 {
+		return false
+	}
+	statement, _, _ := bytes.Cut(b[begin+1:], []byte{0})
+	return bytes.HasSuffix(statement, []byte(" ORDER BY k"))
+}
 
 // mysqlPackets is the [dial.Check] of MySQL's protocol, until a connection speaks TLS: then only the bytes of its
 // answers are bounded. The driver joins packets of the greatest size without end, panics over short ones, and
@@ -109,8 +118,12 @@ func mysqlCheck() dial.Check {
 	return p
 }
 
+// mysqlListingEnds is how statements end whose answers have any number of rows: those of listings, and those that read other
+// systems' tables. Values are in the middle.
+const mysqlListingEnds = " LIMIT 18446744073709551615"
+
 // Sent implements [dial.Check]. The number of the packet that begins a command is 0.
-func (p *mysqlPackets) Sent(b []byte) {
+func (p *mysqlPackets) Sent(b []byte) (lists bool) {
 	const (
 		prepare      = 0x16 // COM_STMT_PREPARE
 		request, ssl = 32, 0x800
@@ -123,12 +136,13 @@ func (p *mysqlPackets) Sent(b []byte) {
 	case !p.answers && len(b) == 4+request && b[0] == request && binary.LittleEndian.Uint32(b[4:])&ssl != 0:
 		p.secret = true
 	}
+	return p.secret || bytes.HasSuffix(b, []byte(mysqlListingEnds))
 }
 
 // Received implements [dial.Check].
-func (p *mysqlPackets) Received(b []byte) (whole bool, err error) {
+func (p *mysqlPackets) Received(b []byte) error {
 	if p.secret {
-		return false, nil
+		return nil
 	}
 	return p.Packets.Received(b)
 }
@@ -138,13 +152,8 @@ const (
 	mysqlColumns                  = 250 // more are announced by more than one byte; Firn asks for ten
 )
 
-// packet checks one packet. Rows follow until one that ends them.
-func (p *mysqlPackets) packet(_, b []byte, length int) (last bool, err error) {
-	err = p.check(b, length)
-	return !p.inRows || len(b) > 0 && (b[0] == mysqlEnd || b[0] == mysqlError), err
-}
-
-func (p *mysqlPackets) check(b []byte, length int) error {
+// packet checks one packet.
+func (p *mysqlPackets) packet(_, b []byte, length int) error {
 	short := dial.Malformed("a packet of %d bytes, %x", length, b[:min(len(b), 16)])
 	switch {
 	case length == 0:
