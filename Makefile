@@ -170,8 +170,9 @@ man: ## write a manual page for each command into bin/man
 	go run ./cmd/firn/internal/cli/man bin/man
 
 .PHONY: manifests
-manifests: ## render deploy/kubernetes.yaml from the chart in deploy/helm
+manifests: ## copy the alerts into the chart in deploy/helm, and render deploy/kubernetes.yaml from it
 	scripts/need-tools
+	cp deploy/prometheus-alerts.yaml deploy/helm/
 	@{ sed '/^---/,$$d' deploy/kubernetes.yaml; .tools/helm-v* template firn deploy/helm --values deploy/kubernetes-values.yaml; } > deploy/kubernetes.new
 	mv deploy/kubernetes.new deploy/kubernetes.yaml
 

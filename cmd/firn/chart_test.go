@@ -5,8 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 )
 
 const chart = deploy + "/helm"
@@ -34,6 +37,31 @@ func TestTheManifestsAreThoseOfTheChart(t *testing.T) {
 	}
 }
 
+// TestTheAlertsOfTheChartAreTheTestedOnes compares the chart's copy, and reads the rules in the object that it renders.
+func TestTheAlertsOfTheChartAreTheTestedOnes(t *testing.T) {
+	var rules [2]any
+	rendered, err := helm(t, "template", "firn", chart, "--set", "prometheusRule.enabled=true", "--show-only", "templates/prometheusrule.yaml")
+	if err != nil {
+		t.Fatal(rendered)
+	}
+	var rule struct{ Spec any }
+	if err := yaml.Unmarshal([]byte(rendered), &rule); err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range []string{filepath.Join(deploy, "prometheus-alerts.yaml"), filepath.Join(chart, "prometheus-alerts.yaml")} {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = yaml.Unmarshal(text, &rules[i])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(rules[0], rules[1]) || !reflect.DeepEqual(rules[0], rule.Spec) {
+		t.Error("deploy/helm has other alerts than deploy/prometheus-alerts.yaml: run make manifests")
+	}
+}
+
 // TestTheChartRendersValidObjects renders it with each value that adds or removes something.
 func TestTheChartRendersValidObjects(t *testing.T) {
 	if out, err := helm(t, "lint", "--strict", chart); err != nil {
@@ -42,13 +70,15 @@ func TestTheChartRendersValidObjects(t *testing.T) {
 	folder := t.TempDir()
 	var all []string
 	for i, c := range []struct{ set, has, hasNot string }{
-		{"replicas=1", "kind: Deployment, scheme: HTTPS, replicas: 1", "clusterIP, ServiceMonitor, NetworkPolicy, annotations"},
+		{"replicas=1", "kind: Deployment, scheme: HTTPS, replicas: 1", "clusterIP, ServiceMonitor, PrometheusRule, NetworkPolicy, annotations"},
 		{"workload=StatefulSet", "kind: StatefulSet, serviceName: x-servers, name: x-servers, clusterIP: None", "Deployment, rollingUpdate"},
 		{"tls.secret=", "scheme: HTTP", "HTTPS, tls"},
 		{"tag=v9,podAnnotations.a=b,pod.nodeSelector.c=d,service.type=LoadBalancer", "firn:v9, a: b, c: d, type: LoadBalancer", ""},
 		{"podDisruptionBudget.maxUnavailable=null,podDisruptionBudget.minAvailable=2", "minAvailable: 2", "maxUnavailable: 1"},
 		{"serviceMonitor.enabled=true,serviceMonitor.labels.release=p", "kind: ServiceMonitor, port: http, scheme: https, insecureSkipVerify: true, release: p", ""},
-		{"serviceMonitor.enabled=true,tls.secret=", "kind: ServiceMonitor, port: http", "https, tls"},
+		{"serviceMonitor.enabled=true,tls.secret=", "kind: ServiceMonitor, port: http, jobLabel: app.kubernetes.io/name", "https, tls, authorization"},
+		{"serviceMonitor.enabled=true,serviceMonitor.authorization.credentials.name=p,serviceMonitor.authorization.credentials.key=token", "authorization:, credentials:, key: token, name: p", ""},
+		{"prometheusRule.enabled=true,prometheusRule.labels.release=p", "kind: PrometheusRule, release: p, alert: FirnAllDown", "ServiceMonitor"},
 		{"networkPolicy.enabled=true", "kind: NetworkPolicy, policyTypes: [Ingress]", "from:"},
 		{"networkPolicy.enabled=true,networkPolicy.from[0].podSelector.matchLabels.role=shop", "from:, role: shop", ""},
 	} {
@@ -74,7 +104,7 @@ func TestTheChartRendersValidObjects(t *testing.T) {
 	}
 	validate(t, "kubernetes_validate", append([]string{"--strict"}, all...)...)
 	validate(t, "kubernetes_validate", append([]string{"--strict", "--kubernetes-version", "1.25"}, all...)...) // the oldest in Chart.yaml
-	for _, set := range []string{"replica=2", "replicas=0", "workload=DaemonSet", "config.store=x", "config.listen=x", "config.tls=x", "store.secret="} {
+	for _, set := range []string{"replica=2", "replicas=0", "workload=DaemonSet", "config.store=x", "config.listen=x", "config.tls=x", "store.secret=", "pod.containers[0].name=x", "pod.volumes[0].name=x"} {
 		if out, err := helm(t, "template", "x", chart, "--set", set); err == nil || !strings.Contains(out, "schema") {
 			t.Errorf("%s: %v %s", set, err, out)
 		}

@@ -7,7 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -115,9 +118,9 @@ func takeNew(ctx context.Context, c conn, had map[firn.ID]bool) error {
 	return err
 }
 
-// TestTheComposedProxyHidesTheEndOfAServer shuts two of the three servers down, one after the other,
-// while callers take ids through HAProxy.
-func TestTheComposedProxyHidesTheEndOfAServer(t *testing.T) {
+// composedProxy starts three servers and HAProxy before them, and returns the servers and what replaces addresses.
+func composedProxy(t *testing.T) ([]*member, *strings.Replacer) {
+	t.Helper()
 	program, err := exec.LookPath("haproxy")
 	if err != nil {
 		program = "/usr/sbin/haproxy"
@@ -148,7 +151,13 @@ func TestTheComposedProxyHidesTheEndOfAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Wait() }) // killed when the context of the test ends
+	return members, replace
+}
 
+// TestTheComposedProxyHidesTheEndOfAServer shuts two of the three servers down, one after the other,
+// while callers take ids through HAProxy.
+func TestTheComposedProxyHidesTheEndOfAServer(t *testing.T) {
+	members, replace := composedProxy(t)
 	all := callers(t, replace)
 	had := map[firn.ID]bool{}
 	for protocol, c := range all {
@@ -176,5 +185,45 @@ func TestTheComposedProxyHidesTheEndOfAServer(t *testing.T) {
 	}
 	for protocol, c := range all {
 		until(t, protocol+" from the last server", func() bool { return takeNew(t.Context(), c, had) == nil })
+	}
+}
+
+// TestTheComposedProxyRepeatsTheRequestsOfAFrozenServer stops a server without ending it: its kernel still accepts
+// connections, and nothing answers. HAProxy sends what it waits for to another server after 12 s, and closes the
+// connections of the Redis protocol once it has noticed.
+func TestTheComposedProxyRepeatsTheRequestsOfAFrozenServer(t *testing.T) {
+	members, replace := composedProxy(t)
+	all := callers(t, replace)
+	for _, more := range []string{"RESP 2", "RESP 3"} { // a connection has one server: so each has one
+		all[more] = overRESP(replace.Replace("127.0.0.1:7071"), "orders")
+		t.Cleanup(all[more].close)
+	}
+	for protocol, c := range all {
+		until(t, protocol+" through the proxy", func() bool {
+			_, err := c.take(t.Context())
+			return err == nil
+		})
+	}
+	frozen := members[0]
+	frozen.stop()
+	t.Cleanup(func() { frozen.signal(syscall.SIGCONT) })
+	const longest = 17 * time.Second // 12 s, and time for a busy machine
+	var group sync.WaitGroup
+	for protocol, c := range all {
+		group.Go(func() {
+			for range 6 { // the servers take turns, so the frozen one gets one of the first three
+				began := time.Now()
+				_, err := c.take(t.Context())
+				if took := time.Since(began); took > longest || err != nil && !strings.HasPrefix(protocol, "RESP") {
+					t.Errorf("%s, while a server is frozen: %v after %v", protocol, err, took)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for protocol, c := range all {
+		if _, err := c.take(t.Context()); err != nil {
+			t.Errorf("%s from the others: %v", protocol, err)
+		}
 	}
 }
