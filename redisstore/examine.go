@@ -134,6 +134,9 @@ func (s *Store) replicates(info map[string]string, r Replicas, servers int, aske
 		never = "cluster-replica-no-failover yes"
 	}
 	fewer := fmt.Sprintf("start the missing ones, or lower the number: firn store replicas %d", r.Online)
+	if s.sentinels != nil {
+		fewer += " (Sentinels must forget the missing ones first: SENTINEL RESET NAME on each)"
+	}
 	if s.cfg.Replicas > 0 {
 		fewer = "start the missing ones, or leave out ?replicas"
 	}
