@@ -88,13 +88,16 @@ var (
 
 	descAdditions = describe("namespace", "firn_sequence_additions_total", "Additions in the store.")
 	descCalls     = describe("namespace", "firn_sequence_issued_total", "Ids made of them.")
+
+	descSetBacks = prometheus.NewDesc("firn_store_setbacks_total",
+		"How often the store was found to have less than it had confirmed, by namespace for a counter, by pool for a worker: ids may repeat.", []string{"namespace", "pool"}, nil)
 )
 
 // Describe implements [prometheus.Collector].
 func (collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descReady, descAble, descWorker, descFence, descRenewals, descLosses, descOverlaps, descSwitches, descErrors,
-		descLeft, descLasts, descFill, descStep, descFetches, descFailures, descWaits, descAdditions, descCalls,
+		descLeft, descLasts, descFill, descStep, descFetches, descFailures, descWaits, descAdditions, descCalls, descSetBacks,
 	} {
 		to <- d
 	}
@@ -127,6 +130,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		counter(descOverlaps, s.Overlaps, p.name)
 		counter(descSwitches, s.Switches, p.name)
 		counter(descErrors, s.Errors, p.name)
+		counter(descSetBacks, s.SetBacks, "", p.name)
 	}
 	cannot := now.unable(maps.Keys(now.namespaces))
 	for name, ns := range now.namespaces {
@@ -145,6 +149,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 			counter(descFetches, s.Fetches, name)
 			counter(descFailures, s.Failures, name)
 			counter(descWaits, s.Waits, name)
+			counter(descSetBacks, s.SetBacks, name, "")
 		case *sequences:
 			b.show(counter, name)
 		case *businessNumbers:
@@ -157,4 +162,5 @@ func (s *sequences) show(counter func(d *prometheus.Desc, v int64, label ...stri
 	state := s.one.State()
 	counter(descAdditions, state.Additions, name)
 	counter(descCalls, state.Issued, name)
+	counter(descSetBacks, state.SetBacks, name, "")
 }
