@@ -21,7 +21,7 @@ func (r remainder) few() bool { return r.left < r.of/20 }
 
 // leftAfter returns what a counter has left above an id, unless that is more than worth showing.
 func leftAfter(made base, set settings.Namespace, last firn.ID) (r remainder, ok bool) {
-	most, stride := firn.ID(firn.MaxID), firn.ID(1)
+	most, stride := firn.MaxID, firn.ID(1)
 	switch made := made.(type) {
 	case *segments:
 		cfg := set.SegmentConfig()
