@@ -126,6 +126,8 @@ func (s *poolSource) move(ctx context.Context, reg *register.Register, decide fu
 				why := "the store has less than it had confirmed"
 				if found != nil && found.Gone && found.revision != m.over {
 					why = "an operator took back a worker whose holder was not gone"
+				} else {
+					s.setBacks.Add(1)
 				}
 				s.cfg.Log.Warn(why+": newcomers are made to wait", "pool", s.cfg.Pool, "worker", m.worker)
 				warned = true

@@ -265,7 +265,27 @@ func TestTheCallsOfAnAlarmAreBoundedToo(t *testing.T) {
 		if n := strings.Count(log.String(), "the store has less than it had confirmed"); n != 2 {
 			t.Errorf("it is logged %d times: %s", n, log.String())
 		}
+		if n := s.setBacks.Load(); n != 2 {
+			t.Errorf("it is counted %d times", n)
+		}
 	})
+}
+
+// An operator who took back the worker of a holder that lives has lost nothing of the store.
+func TestAWorkerTakenBackTooEarlyIsNoSetBack(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld(t)
+	var log strings.Builder
+	s, ask := w.slots(t, func(c *Config) { c.Log = logTo(&log) })
+	grant := must(s.Acquire(ctx, ask))
+	must(Reclaim(ctx, w.mem, "default", 0, grant.Worker, noon.Add(time.Second)))
+	w.time.Set(noon.Add(2 * time.Second))
+	if err := s.Release(ctx, grant, grant.Through); err != nil {
+		t.Error(err)
+	}
+	if n := s.setBacks.Load(); n != 0 || !strings.Contains(log.String(), "an operator took back a worker") {
+		t.Errorf("%d set backs: %s", n, log.String())
+	}
 }
 
 // deafTo does not answer for one key until its caller gives up.

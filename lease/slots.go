@@ -24,7 +24,8 @@ type poolSource struct {
 	cfg   Config
 	rules rules
 
-	checked atomic.Pointer[reading] // the latest reading that passed the check
+	checked  atomic.Pointer[reading] // the latest reading that passed the check
+	setBacks atomic.Int64            // for State.SetBacks
 
 	mu     sync.Mutex // guards all below; never held while waiting
 	writes uint64

@@ -22,7 +22,7 @@ func TestAnExhaustedPeriodErrorNamesWhatHelps(t *testing.T) {
 		{"{yyyyMMdd}-{n:1}", 0, 9, 1, `"{yyyyMMdd}-{n:1}" has 9 numbers in a day: sequence "orders" has 0 of them left, not 1: ` +
 			`wait for the next day, or use a wider {n:…} than {n:1} under another name`},
 		{"A{n:1}", 5, 5, 1, `"A{n:1}" has 9 numbers in all: sequence "orders" has 0 ids left up to 5, not 1: ` +
-			`raise Max (at most 9223372036854775807), or use another name`},
+			`raise Max (at most 9223372036854775807), unless a veil ends there, or use another name`},
 	} {
 		all, err := sequence.New(sequence.Config{Store: newStore(), Max: c.max})
 		if err != nil {

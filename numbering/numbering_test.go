@@ -369,3 +369,35 @@ func TestTheFormatSaysHowOftenNumbersRestart(t *testing.T) {
 		}
 	}
 }
+
+func TestAFormatSaysWhatIsLeftOfThePresentPeriod(t *testing.T) {
+	zone := time.FixedZone("+08:00", 8*60*60)
+	for _, test := range []struct {
+		template string
+		start    int64
+		last     firn.ID
+		want     int64
+	}{
+		{"A{n:3}", 0, 0, 999},
+		{"A{n:3}", 0, 998, 1},
+		{"A{n:3}", 0, 999, 0},
+		{"A{n:3}", 990, 5, 10},
+		{"A{yyyyMMdd}{n:3}", 0, 20261120_998, 999}, // of yesterday
+		{"A{yyyyMMdd}{n:3}", 0, 20261121_998, 1},
+		{"A{yyyyMMdd}{n:3}", 0, 20261122_998, 1}, // others are there already
+		{"A{yyyyMMdd}{n:3}", 900, 20261121_005, 100},
+		{"A{yyyy}{n:3}", 0, 2026_100, 899},
+	} {
+		f := process(t, newStore(), numbering.Config{Template: test.template, Start: test.start, Zone: zone, Time: newClock("2026-11-20T16:00:00Z")})
+		if got := f.Left(test.last); got != test.want {
+			t.Errorf("%s from %d after %d: %d, want %d", test.template, test.start, test.last, got, test.want)
+		}
+	}
+	f := process(t, newStore(), numbering.Config{Template: "A{yyyyMMdd}{n:3}", Time: newClock("2026-11-20T23:30:00Z"), Clock: ahead{newClock("2026-11-20T23:30:00Z")}})
+	if text := next(t, f); text != "A20261121001" {
+		t.Fatal(text)
+	}
+	if got := f.Left(20261120_998); got != 999 {
+		t.Errorf("%d are left by the store's clock", got)
+	}
+}

@@ -24,8 +24,9 @@ type counters struct {
 	mine   record // what all its records have
 	writes atomic.Uint64
 
-	mu   sync.Mutex                    // guards lost; never held while waiting
-	lost map[string]*register.Register // by name, after a fetch whose write may have been applied
+	mu       sync.Mutex                    // guards all below; never held while waiting
+	lost     map[string]*register.Register // by name, after a fetch whose write may have been applied
+	setBacks map[string]int64              // by name, for State.SetBacks
 }
 
 // maxLost bounds how many names keep a lost range for the next fetch. Others leave a gap.
@@ -34,7 +35,7 @@ const maxLost = 1 << 16
 func newCounters(cfg *Config) *counters {
 	mine := record{Use: register.Use{Kind: kind, Form: cfg.Form}, Offset: cfg.Offset, Stride: cfg.Stride, Writer: register.Token(), PID: os.Getpid()}
 	mine.Host, _ = os.Hostname() // for operators only
-	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
+	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}, setBacks: map[string]int64{}}
 }
 
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
@@ -92,6 +93,12 @@ func (c *counters) keepLost(name string, r *register.Register) {
 	}
 }
 
+func (c *counters) setBacksOf(name string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.setBacks[name]
+}
+
 // explain says what failed. A conflict is store.ErrUnavailable: the caller may try again.
 func explain(what, name string, err error) error {
 	switch {
@@ -113,6 +120,9 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	if ask.Above >= 0 && now.Next <= uint64(ask.Above) {
 		c.cfg.Log.Warn("the counter of a segment stands below what is held or ruled out here, and is raised",
 			"name", name, "next", now.Next, "above", ask.Above)
+		c.mu.Lock()
+		c.setBacks[name]++
+		c.mu.Unlock()
 	}
 	if ours {
 		now.Next -= uint64(now.step) * uint64(c.stripe.Stride)

@@ -33,7 +33,7 @@ type ExhaustedError struct {
 func (e *ExhaustedError) Error() string {
 	way := "use another name"
 	if e.Max < firn.MaxID {
-		way = "raise Max or " + way
+		way = "raise Max, unless a veil ends there, or " + way
 	}
 	return fmt.Sprintf("segment: ids of %q are exhausted: the next would be %d, %d is the last allowed; %s",
 		e.Name, e.Next, int64(e.Max), way)

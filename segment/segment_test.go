@@ -507,6 +507,9 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 			t.Errorf("%q was not logged:\n%s", words, &log)
 		}
 	}
+	if n, logged := n.State().SetBacks, strings.Count(log.String(), "stands below"); n == 0 || n != int64(logged) {
+		t.Errorf("%d are counted, and %d logged", n, logged)
+	}
 	// One that comes later goes on above, since the counter was raised.
 	w.mustTake(w.orders(), 1)
 	// And Start raises it for all.

@@ -104,7 +104,7 @@ func TestANameGoesOnWithAGreaterMax(t *testing.T) {
 			}
 		}
 		before, err := used(10)
-		if !errors.Is(err, segment.ErrExhausted) || !strings.Contains(err.Error(), "10 is the last allowed; raise Max or use another name") {
+		if !errors.Is(err, segment.ErrExhausted) || !strings.Contains(err.Error(), "10 is the last allowed; raise Max, unless a veil ends there, or use another name") {
 			t.Errorf("%v", err)
 		}
 		after, err := used(20)

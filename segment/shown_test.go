@@ -51,7 +51,7 @@ func TestErrorsSayWhatIsAllowedAndWhatToDo(t *testing.T) {
 		{take, `segment "orders": number of ids 0 is out of range: 1 to `},
 		{n.Raise(t.Context(), -2), `segment "orders": last id -2 is out of range: -1 to 20 are allowed`},
 		{n.Raise(t.Context(), 21), `segment "orders": last id 21 is out of range: -1 to 20 are allowed`},
-		{exhausted, `segment: ids of "orders" are exhausted: the next would be 21, 20 is the last allowed; raise Max or use another name`},
+		{exhausted, `segment: ids of "orders" are exhausted: the next would be 21, 20 is the last allowed; raise Max, unless a veil ends there, or use another name`},
 		{end, "9223372036854775807 is the last allowed; use another name"},
 		{stripe, `segment: "orders" has offset 0 of stride 1, not offset 0 of stride 2: set that of the store, or use another name`},
 		{step, "step 0 is out of range: 1 to 1099511627776 are allowed"},

@@ -37,7 +37,7 @@ func (e *ExhaustedError) Error() string {
 		ways = append(ways, "go on in a later block")
 	} else {
 		if e.Max < firn.MaxID {
-			ways = append(ways, fmt.Sprintf("raise Max (at most %d)", int64(firn.MaxID)))
+			ways = append(ways, fmt.Sprintf("raise Max (at most %d), unless a veil ends there", int64(firn.MaxID)))
 		}
 		ways = append(ways, "use another name")
 	}

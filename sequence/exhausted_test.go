@@ -12,7 +12,7 @@ import (
 // TestAnExhaustedErrorSaysWhatHelps: a greater Max does nothing for a block, nor where it is
 // the greatest there is.
 func TestAnExhaustedErrorSaysWhatHelps(t *testing.T) {
-	const ofAll = "raise Max (at most 9223372036854775807), or use another name"
+	const ofAll = "raise Max (at most 9223372036854775807), unless a veil ends there, or use another name"
 	for _, c := range []struct {
 		max, used firn.ID
 		n         int

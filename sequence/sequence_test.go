@@ -201,7 +201,7 @@ func TestARequestThatDoesNotFitTakesNoIDs(t *testing.T) {
 			t.Errorf("filled %d, %v of nothing", n, err)
 		}
 		id, err := txn.Next(background)
-		way := "raise Max (at most 9223372036854775807), or use another name"
+		way := "raise Max (at most 9223372036854775807), unless a veil ends there, or use another name"
 		if maximum == firn.MaxID {
 			way = "use another name"
 		}

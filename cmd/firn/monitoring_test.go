@@ -107,7 +107,7 @@ func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 	go func() {
 		ended <- server.Start(ctx, server.Config{
 			Settings: settings.Config{
-				Namespaces: map[string]settings.Namespace{"orders": {}, "users": {Kind: "segment"}, "txn": {Kind: "sequence"}},
+				Namespaces: map[string]settings.Namespace{"orders": {}, "users": {Kind: "segment"}, "txn": {Kind: "sequence"}, "bills": {Kind: "number", Number: settings.Number{Template: "B{n:5}"}}},
 				TLS:        pemFiles(t, certified.TLS.Certificates[0]),
 			},
 			Store: s, Log: slog.New(slog.DiscardHandler), Version: "v9",
@@ -136,7 +136,7 @@ func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 		}
 		return string(body)
 	}
-	for _, name := range []string{"orders", "users", "txn"} {
+	for _, name := range []string{"orders", "users", "txn", "bills"} {
 		get("/v1/ids/" + name)
 	}
 	shown := map[string]bool{}

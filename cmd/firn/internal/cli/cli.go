@@ -45,6 +45,11 @@ func (e usageError) Unwrap() error      { return e.error }
 // errSilent ends a command without a message: the reader of its output has gone.
 var errSilent = errors.New("output closed")
 
+// A loggedError ends a command without a further message: the log has it.
+type loggedError struct{ error }
+
+func (e loggedError) Unwrap() error { return e.error }
+
 // sameSignal is how long after a signal another is taken for the same.
 const sameSignal = time.Second
 
@@ -84,6 +89,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
+		return exitError
+	case errors.As(err, new(loggedError)) && errors.Is(err, errUsage):
+		return exitUsage
+	case errors.As(err, new(loggedError)):
 		return exitError
 	case errors.Is(err, errUsage), cmd == root && !failed: // the root command only fails if the command is unknown
 		meant := ""

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -14,6 +15,38 @@ import (
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// Programs read each line of such a log.
+func TestTheErrorThatEndsAServerIsALineOfItsJSONLog(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	for args, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"--store redis://127.0.0.1:1/0": {1, "127.0.0.1:1"},
+		"--store memory: --http x":      {2, "--http"},
+		"--store memory: --linger 2h":   {2, "--linger"},
+		"--config nothing.yaml":         {1, "nothing.yaml"},
+	} {
+		var errs strings.Builder
+		if got := cli.Main(strings.Fields("serve --log json "+args), os.Stdin, io.Discard, &errs); got != want.status {
+			t.Errorf("%s: exit status %d", args, got)
+		}
+		ends := 0
+		for line := range strings.Lines(errs.String()) {
+			var record struct{ Level, Msg, Error string }
+			if err := json.Unmarshal([]byte(line), &record); err != nil {
+				t.Errorf("%s: %v: %s", args, err, line)
+			}
+			if record.Level == "ERROR" && record.Msg != "" && strings.Contains(record.Error, want.says) {
+				ends++
+			}
+		}
+		if ends != 1 {
+			t.Errorf("%s: %s", args, errs.String())
+		}
+	}
+}
 
 func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

@@ -57,11 +57,14 @@ use and share one generator, which the flags configure.`,
   curl -X POST 'http://127.0.0.1:7070/v1/ids/orders?count=3'
   redis-cli -p 7071 INCR orders`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			talks := isTerminal(cmd.ErrOrStderr())
 			log, lines, err := newLog(cmd, logFormat, flags.verbose)
 			if err != nil {
 				return usage(err)
+			}
+			if logFormat == "json" { // programs read all of its lines
+				defer func() { err = logged(log, err) }()
 			}
 			if linger < 0 || linger > longestLinger {
 				return usage(&firn.RangeError{What: origin(cmd.Flags(), "linger"), Value: linger.String(), Min: "0s", Max: longestLinger.String()})
@@ -160,6 +163,15 @@ use and share one generator, which the flags configure.`,
 	cmd.Flags().DurationVar(&linger, "linger", time.Second, "how long to keep serving after a shutdown request, while /readyz already fails, so that load balancers notice")
 	cmd.Flags().StringVar(&logFormat, "log", "text", "format of the log on standard error: text or json")
 	return cmd
+}
+
+// logged logs the error that ends a server.
+func logged(log *slog.Logger, err error) error {
+	if err == nil {
+		return nil
+	}
+	log.Error("the server ends", "error", plainLines(err.Error()))
+	return loggedError{err}
 }
 
 // suggest prints commands to try in another terminal. It is for a server without a configuration: any namespace works

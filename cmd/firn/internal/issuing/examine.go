@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/segment"
@@ -131,6 +132,7 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 	if write.Revision == 0 {
 		stands = " is new in this store: it begins at "
 	}
+	var last firn.ID // before what is left
 	switch _, ranges := made.(*segments); {
 	case write.Value == nil: // it needed no write
 		return nil
@@ -139,7 +141,9 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return []store.Finding{Fails(f.Subject, err)}
 		}
-		f.Says = fmt.Sprint(name, stands, max(counter.Next, uint64(set.SegmentConfig().Start)))
+		next := max(counter.Next, uint64(set.SegmentConfig().Start))
+		f.Says = fmt.Sprint(name, stands, next)
+		last = firn.ID(next) - firn.ID(max(set.Stride, 1))
 	default:
 		var one struct{ Last string } // which the write would have taken
 		if err := json.Unmarshal(write.Value, &one); err != nil {
@@ -150,6 +154,20 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 			next = n.text(next)
 		}
 		f.Says = name + stands + next
+		id, err := firn.ParseID(one.Last)
+		if err != nil {
+			return []store.Finding{Fails(f.Subject, err)}
+		}
+		last = id - 1
+	}
+	if r, ok := leftAfter(made, set, last); ok && r.few() {
+		f.Verdict = store.Doubtful
+		f.Says += fmt.Sprintf(", and has %s of %s ids left", decode.Grouped(fmt.Sprint(r.left)), decode.Grouped(fmt.Sprint(r.of)))
+		f.Advice = "prepare another name before they are used up"
+		if r.period != "" {
+			f.Says += " for this " + r.period
+			f.Advice = "if they may not suffice, prepare another name with a wider {n:…}"
+		}
 	}
 	return []store.Finding{f}
 }

@@ -88,13 +88,23 @@ var (
 
 	descAdditions = describe("namespace", "firn_sequence_additions_total", "Additions in the store.")
 	descCalls     = describe("namespace", "firn_sequence_issued_total", "Ids made of them.")
+
+	descRemains = prometheus.NewDesc("firn_namespace_left",
+		"Ids that the counter has left, as this server last saw it: in all, or in the present period. Absent before the first id, and while there are more than 2^53.", []string{"namespace", "period"}, nil)
+	descPart = prometheus.NewDesc("firn_namespace_left_ratio",
+		"firn_namespace_left as a part of all ids of the counter, or of the period.", []string{"namespace", "period"}, nil)
+	descEnd = describe("pool", "firn_lease_layout_end_timestamp_seconds", "When the layout of the pool has no time left: no id is made from then on.")
+
+	descSetBacks = prometheus.NewDesc("firn_store_setbacks_total",
+		"How often the store was found to have less than it had confirmed, by namespace for a counter, by pool for a worker: ids may repeat.", []string{"namespace", "pool"}, nil)
 )
 
 // Describe implements [prometheus.Collector].
 func (collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descReady, descAble, descWorker, descFence, descRenewals, descLosses, descOverlaps, descSwitches, descErrors,
-		descLeft, descLasts, descFill, descStep, descFetches, descFailures, descWaits, descAdditions, descCalls,
+		descLeft, descLasts, descFill, descStep, descFetches, descFailures, descWaits, descAdditions, descCalls, descSetBacks,
+		descRemains, descPart, descEnd,
 	} {
 		to <- d
 	}
@@ -115,6 +125,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	gauge(descReady, ready)
 	now := c.service.now.Load()
 	for _, p := range now.pools {
+		gauge(descEnd, float64(p.layout.End().Unix()), p.name)
 		held, err := p.held()
 		if err != nil {
 			continue // no worker yet
@@ -127,6 +138,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		counter(descOverlaps, s.Overlaps, p.name)
 		counter(descSwitches, s.Switches, p.name)
 		counter(descErrors, s.Errors, p.name)
+		counter(descSetBacks, s.SetBacks, "", p.name)
 	}
 	cannot := now.unable(maps.Keys(now.namespaces))
 	for name, ns := range now.namespaces {
@@ -135,6 +147,10 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 			able = 0
 		}
 		gauge(descAble, able, name)
+		if r, ok := ns.left(); ok {
+			gauge(descRemains, float64(r.left), name, r.period)
+			gauge(descPart, float64(r.left)/float64(r.of), name, r.period)
+		}
 		switch b := ns.base.(type) {
 		case *segments:
 			s := b.name.State()
@@ -145,6 +161,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 			counter(descFetches, s.Fetches, name)
 			counter(descFailures, s.Failures, name)
 			counter(descWaits, s.Waits, name)
+			counter(descSetBacks, s.SetBacks, name, "")
 		case *sequences:
 			b.show(counter, name)
 		case *businessNumbers:
@@ -157,4 +174,5 @@ func (s *sequences) show(counter func(d *prometheus.Desc, v int64, label ...stri
 	state := s.one.State()
 	counter(descAdditions, state.Additions, name)
 	counter(descCalls, state.Issued, name)
+	counter(descSetBacks, state.SetBacks, name, "")
 }
