@@ -161,6 +161,7 @@ func NewLeased(cfg Config, grant Grant) (*Generator, error) {
 		}
 		grant.After = max(grant.After, start-1)
 	}
+	cfg.Unfenced = cfg.Unfenced || grant.Through == unbounded
 	return newGenerator(cfg, grant), nil
 }
 

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,5 +145,27 @@ func TestAServerThatDoesNotKnowTheNameThatItGivesIDsOfIsAskedAgain(t *testing.T)
 			}
 		}
 		nextIs(t, ids(t, newClient(t, cfg), "users"), 4, 10)
+	})
+}
+
+// A request for ids that is denied says nothing of the namespace's kind, which may be read later.
+func TestAKindIsAskedForAgainAfterADeniedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{status: http.StatusForbidden, code: "forbidden", next: 1}
+		cfg := network{"a": f}.config()
+		cfg.Buffer.AnyKind = true
+		c := newClient(t, cfg)
+		users := ids(t, c, "users")
+		if _, err := users.Next(t.Context()); !errors.Is(err, client.ErrDenied) {
+			t.Fatal(err)
+		}
+		f.set(func(f *fake) { f.kind, f.status = "snowflake", 0 }) // it is made, and allowed
+		time.Sleep(5 * time.Minute)
+		if _, err := users.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := stateOf(c, "users").Kind; got != "snowflake" {
+			t.Errorf("its kind is %q", got)
+		}
 	})
 }

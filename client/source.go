@@ -202,6 +202,8 @@ type description struct {
 	Kind   string          `json:"kind"`
 	Prefix string          `json:"prefix"`
 	Veil   json.RawMessage `json:"veil"`
+
+	hidden bool // the token may not read it
 }
 
 // describe asks one server about the namespace.
@@ -215,6 +217,12 @@ func (s *source[T]) describe(ctx context.Context, one *server) (d description, e
 			return nil
 		},
 	})
+	switch {
+	case errors.Is(err, ErrDenied) && s.buffer.AnyKind:
+		return description{hidden: true}, nil
+	case errors.Is(err, ErrDenied):
+		err = fmt.Errorf("read its kind: %w; set Config.Token to a token that may use it", err)
+	}
 	return d, err
 }
 
@@ -243,12 +251,10 @@ func (s *source[T]) askKind(ctx context.Context, describe func(context.Context, 
 		},
 	}, math.MaxInt64)
 	switch {
-	case errors.Is(err, ErrDenied) && s.buffer.AnyKind:
-		return kind{known: true}, nil
-	case errors.Is(err, ErrDenied):
-		return kind{}, fmt.Errorf("read its kind: %w; set Config.Token to a token that may use it", err)
 	case err != nil:
 		return kind{}, err
+	case described.hidden:
+		return kind{known: true}, nil
 	}
 	if s.form.numbers && (described.Prefix != "" || !slices.Contains(numeric, described.Kind)) {
 		return kind{}, fmt.Errorf("%w: ids of kind %s, or with a prefix, are texts; use Client.Texts", ErrKind, described.Kind)

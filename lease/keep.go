@@ -78,6 +78,7 @@ func (l *Lease) keep(ctx context.Context) bool {
 		}
 		further, err := l.source.Renew(ctx, held, ask)
 		if err == nil {
+			further.After = held.After // it identifies the grant
 			l.renewed(further)
 		}
 		return err

@@ -63,8 +63,8 @@ func TestAFirstGrantThatComesLateIsRenewedAtOnce(t *testing.T) {
 		wishes []Ask
 	}{
 		{[]time.Duration{4 * time.Second}, nil},
-		{[]time.Duration{6 * time.Second}, []Ask{{now + 6000, now + 6000, window + 2*5999}}},
-		{[]time.Duration{6 * time.Second, 20 * time.Second}, []Ask{{now + 6000, now + 6000, window + 2*5999}, {now + 26_000, now + 26_000, window + 40_000}}},
+		{[]time.Duration{6 * time.Second}, []Ask{{now + 6000, now + 6001, window + 2*6000}}},
+		{[]time.Duration{6 * time.Second, 20 * time.Second}, []Ask{{now + 6000, now + 6001, window + 2*6000}, {now + 26_000, now + 26_001, window + 40_000}}},
 	} {
 		source := &tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine(), takes: c.takes}
 		l, err := startLate(source)

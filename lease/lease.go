@@ -295,7 +295,10 @@ func (l *Lease) acquire(ctx context.Context, first func() Ask) (firn.Grant, firn
 	for try := 0; err == nil && try < maxCatchUps; try++ {
 		ask := first()
 		back := ask.Now < before.Now
-		ask.From = max(before.From, ask.Now) // the lead was asked for
+		if l.traits.Fences {
+			ask.From = ask.Now // the lead was asked for
+		}
+		ask.From = max(before.From, ask.From)
 		before = ask
 		if grant.Through-ask.From > l.window/2 && !back {
 			break

@@ -21,7 +21,7 @@ type Source interface {
 	Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error)
 
 	// Renew moves the fence of held forward to ask.From plus ask.Window, unless it is further
-	// already, and returns the renewed grant. [ErrLost] means that the worker belongs to another;
+	// already, and returns the renewed grant, which has the same worker and beginning. [ErrLost] means that the worker belongs to another;
 	// after any other error the held grant is unchanged.
 	Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error)
 
@@ -43,7 +43,7 @@ type Source interface {
 // which ticks were used.
 type Traits struct {
 	Fit     func(Config) error // an error if the source cannot keep such a lease; nil: it can keep any
-	Fences  bool               // grants begin after all ticks of earlier ones; otherwise a holder begins after all that its clock can have shown when Acquire returns
+	Fences  bool               // grants begin after all ticks of earlier ones; otherwise a holder begins after all that its clock can have shown when Acquire returns, except at a switch: see [FixedFunc]
 	Wait    time.Duration      // how long Acquire may wait, beside the calls of its store
 	Overdue time.Duration      // how long a holder may go on without a look that counts; 0: up to its fence
 

@@ -307,3 +307,34 @@ func TestALoanWhoseSlotCannotBeWrittenAgainIsLost(t *testing.T) {
 		down = true
 	}
 }
+
+// earlier is a source whose renewed grants begin earlier: they contain the ones that they renew.
+type earlier struct{ *only }
+
+func (e earlier) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error) {
+	g, err := e.only.Renew(ctx, held, ask)
+	g.After--
+	return g, err
+}
+
+func TestARenewedGrantMayBeginEarlier(t *testing.T) {
+	clock := newMachine()
+	l := kept(earlier{&only{next: -1}}, firn.Config{Layout: layout("41/0/4/3"), Time: clock})
+	for range 3 {
+		clock.Pass(defaultWindow * 2 / 3)
+		l.turn(t.Context())
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A holder without fences that runs far ahead begins within the grant that it renewed for that.
+func TestALateGrantCoversTheLead(t *testing.T) {
+	clock := newMachine()
+	cfg := Config{Window: time.Second, Generator: firn.Config{Time: clock, Layout: layout("41/0/4/3"), Clock: firn.ClockWall, Rollback: firn.Rollback{firn.RunAhead(60_000)}}}
+	l := must(start(t.Context(), forgetful{wait: func() { clock.Pass(3 * time.Second) }}, cfg))
+	if s := l.gen.State(); s.Fence <= s.Last {
+		t.Errorf("%+v", s)
+	}
+}

@@ -24,10 +24,13 @@ type resp struct {
 // listingEnds is how requests for listings end; that of one register ends with [afterEndOfKey].
 const listingEnds = afterAll + "\r\n"
 
+// topologyEnds is how the client's request for the slots of a cluster ends: thousands of ranges are more than a megabyte.
+const topologyEnds = "$7\r\ncluster\r\n$5\r\nslots\r\n"
+
 // Sent implements [dial.Check].
 func (r *resp) Sent(b []byte) (lists bool) {
 	r.pieces = 0
-	return bytes.HasSuffix(b, []byte(listingEnds))
+	return bytes.HasSuffix(b, []byte(listingEnds)) || bytes.HasSuffix(b, []byte(topologyEnds))
 }
 
 // Received implements [dial.Check].

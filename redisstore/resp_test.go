@@ -53,3 +53,23 @@ func TestRepliesAreCheckedBeforeTheClientReadsThem(t *testing.T) {
 		}
 	}
 }
+
+// A cluster whose slots were moved one by one has thousands of ranges, with all their nodes.
+func TestTheSlotsOfAClusterMayTakeMoreThanAMegabyte(t *testing.T) {
+	const ranges, nodes, host = 4000, 3, "firn-0001-001.firn.abcdef.euc1.cache.example.com"
+	var answer strings.Builder
+	fmt.Fprintf(&answer, "*%d\r\n", ranges)
+	for i := range ranges {
+		fmt.Fprintf(&answer, "*%d\r\n:%d\r\n:%d\r\n", 2+nodes, 2*i, 2*i)
+		for range nodes {
+			fmt.Fprintf(&answer, "*4\r\n$%d\r\n%s\r\n:6379\r\n$40\r\n%040d\r\n*0\r\n", len(host), host, i)
+		}
+	}
+	for question, want := range map[string]bool{"*2\r\n$7\r\ncluster\r\n$5\r\nslots\r\n": true, "*2\r\n$7\r\ncluster\r\n$5\r\nnodes\r\n": false} {
+		g := &dial.Guard{Check: &resp{}}
+		g.Sent([]byte(question))
+		if err := g.Received([]byte(answer.String())); (err == nil) != want {
+			t.Errorf("%d bytes in answer to %q: %v", answer.Len(), question, err)
+		}
+	}
+}
