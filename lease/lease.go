@@ -194,8 +194,8 @@ func keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 // prepare checks all settings and fills in the defaults; it makes no call of the store.
 func prepare(source Source, cfg Config) (*Lease, error) {
 	g := &cfg.Generator
-	if g.Switch != nil || g.Retired != nil || g.AtFence != nil {
-		return nil, config.Mistake("lease", "Generator", "has Switch, Retired or AtFence, which a lease sets itself: leave them out")
+	if g.Switch != nil || g.Retired != nil || g.AtFence != nil || g.Unfenced {
+		return nil, config.Mistake("lease", "Generator", "has Switch, Retired, AtFence or Unfenced, which a lease sets itself: leave them out")
 	}
 	g.Layout = cmp.Or(g.Layout, firn.DefaultLayout())
 	config.Fill(&g.Time, &g.Random, &cfg.Log)

@@ -283,6 +283,7 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 	for _, g := range []firn.Config{
 		{Switch: func(context.Context, firn.Tick) (firn.Grant, error) { return firn.Grant{}, nil }},
 		{Retired: func(int64, int64, firn.Tick) {}},
+		{Unfenced: true},
 	} {
 		if _, err := Open(context.Background(), Config{Store: w.mem, Generator: g}); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "Retired") {
 			t.Errorf("Open with functions of a lease: %v", err)
