@@ -31,11 +31,10 @@ func Fixed(worker int64, spares ...int64) Source {
 	return &fixed{numbers: numbers, next: func(context.Context) ([]int64, error) { return numbers, nil }}
 }
 
-// FixedFunc is [Fixed] for a number that a function returns: an ordinal, or a new row of a table. The function may
-// wait until another process has closed its lease of the number. The
-// policy switch calls it again for another number, which no other process may have had since this one began; if it returns
-// the one in use, the next policy serves the call. Its context is that of [Keep] or of the call for an id, and ends after 10 seconds at a switch.
-// It may be called concurrently.
+// FixedFunc is [Fixed] for a number that a function returns: an ordinal, or a new row of a table. The function may wait
+// until another process has closed its lease of the number. The policy switch calls it again for another number, which no
+// other process may have had since this one began; if it returns the one in use, the next policy serves the call. Its
+// context is that of [Keep] or of the call for an id, and ends after 10 seconds at a switch. It may be called concurrently.
 func FixedFunc(next func(ctx context.Context) (int64, error)) Source {
 	if next == nil {
 		return &fixed{}

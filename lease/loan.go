@@ -174,8 +174,9 @@ func (l *Loan) Due(known firn.Tick) bool {
 
 // Renew moves the fence to a window ahead, and returns it. Known is the fence that the program knows. If another process
 // held the loan until now, this one takes it over. What it must not move, as its clock or its settings are wrong, it still
-// looks at. If the store has forgotten the slot, and it cannot be written again, the loan is lost. Errors are [ErrLost], *[ClockError], the store's, those of [CheckLoans], and *[firn.TimeExhaustedError]. After
-// any other than [ErrLost] the program may use its ticks.
+// looks at. If the store has forgotten the slot, and it cannot be written again, the loan is lost. Errors are [ErrLost],
+// *[ClockError], the store's, those of [CheckLoans], and *[firn.TimeExhaustedError]. After any other than [ErrLost] the
+// program may use its ticks.
 func (l *Loan) Renew(ctx context.Context, known firn.Tick) (firn.Tick, error) {
 	if l.refused != nil {
 		_, err := l.keep(ctx, known, nil)

@@ -21,8 +21,8 @@ type Source interface {
 	Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error)
 
 	// Renew moves the fence of held forward to ask.From plus ask.Window, unless it is further
-	// already, and returns the renewed grant, which has the same worker and beginning. [ErrLost] means that the worker belongs to another;
-	// after any other error the held grant is unchanged.
+	// already, and returns the renewed grant, which has the same worker and beginning. [ErrLost] means
+	// that the worker belongs to another; after any other error the held grant is unchanged.
 	Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Grant, error)
 
 	// Look checks that held is still valid, and repairs the store's record if it can. [ErrLost]
@@ -43,9 +43,12 @@ type Source interface {
 // which ticks were used.
 type Traits struct {
 	Fit     func(Config) error // an error if the source cannot keep such a lease; nil: it can keep any
-	Fences  bool               // grants begin after all ticks of earlier ones; otherwise a holder begins after all that its clock can have shown when Acquire returns, except at a switch: see [FixedFunc]
 	Wait    time.Duration      // how long Acquire may wait, beside the calls of its store
 	Overdue time.Duration      // how long a holder may go on without a look that counts; 0: up to its fence
+
+	// Fences says that grants begin after all ticks of earlier ones. Otherwise a holder begins after all that its clock can
+	// have shown when Acquire returns, except at a switch: see [FixedFunc].
+	Fences bool
 
 	// Ended, if set, is called by Close once all workers are released: an error if a process that starts now, at a tick, could
 	// repeat their ids, which nothing else can tell it.
