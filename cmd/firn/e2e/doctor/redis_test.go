@@ -167,6 +167,21 @@ func init() {
 		of := servers.Sentinel(d, "main", other.Addr(), 1)
 		d.finds("bad", "replicas", "do not agree on the primary", "--store", "redis://"+sentinel.Addr()+","+of.Addr()+"?master=main")
 	}
+	cases["redis sentinels with a replica that was recorded"] = func(d *doctor) {
+		primary := servers.Redis(d, "--repl-diskless-sync-delay", "0")
+		at := d.redis(primary.Addr())
+		replica := servers.Replica(d, primary.Addr())
+		d.online(at, 1)
+		sentinel := servers.Sentinel(d, "main", primary.Addr(), 1)
+		url := "redis://" + sentinel.Addr() + "?master=main"
+		d.until("the Sentinel to know the replica", func() bool {
+			return strings.Contains(d.redis(sentinel.Addr()).Info(context.Background(), "sentinel").Val(), "slaves=1")
+		})
+		d.finds("good", "replicas", "1 caught up", "--store", url)
+		replica.Kill()
+		d.until("the replica to be gone", func() bool { return !strings.Contains(at.Info(context.Background(), "replication").Val(), "slave0:") })
+		d.finds("bad", "replicas", "Sentinels must forget the missing ones first", "--store", url)
+	}
 	cases["redis cluster"] = func(d *doctor) {
 		ctx := context.Background()
 		node := servers.Redis(d, "--cluster-enabled", "yes", "--repl-diskless-sync-delay", "0", "--cluster-node-timeout", "15000")
