@@ -605,6 +605,10 @@ func TestAWrappedSourceKeepsItsRules(t *testing.T) {
 	if l := must(prepare(traced{slots}, of)); l.overdue != slots.overdue() || l.overdue == 0 {
 		t.Errorf("a look is overdue after %v, of the slots after %v", l.overdue, slots.overdue())
 	}
+	slots.setBacks.Store(3)
+	if got := must(start(t.Context(), traced{slots}, of)).State().SetBacks; got != 3 {
+		t.Errorf("the store was set back %d times, want 3", got)
+	}
 	of.Generator.Layout = layout("41/0/3/12")
 	if _, err := Keep(t.Context(), traced{slots}, of); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("another layout: %v", err)

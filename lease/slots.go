@@ -149,7 +149,7 @@ func (cfg *Config) check() error {
 // Traits implements [Source].
 func (s *poolSource) Traits() Traits {
 	wait := s.rules.wait() + 2*s.rules.grace // twice, in case the store changes its life in between
-	return Traits{Fit: s.fit, Fences: true, Wait: wait, Overdue: s.overdue()}
+	return Traits{Fit: s.fit, Fences: true, Wait: wait, Overdue: s.overdue(), SetBacks: s.setBacks.Load}
 }
 
 // fit returns an error if these slots cannot keep a lease.

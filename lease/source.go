@@ -50,6 +50,8 @@ type Traits struct {
 	// have shown when Acquire returns, except at a switch: see [FixedFunc].
 	Fences bool
 
+	SetBacks func() int64 // for [State]; nil: it has no store that could forget
+
 	// Ended, if set, is called by Close once all workers are released: an error if a process that starts now, at a tick, could
 	// repeat their ids, which nothing else can tell it.
 	Ended func(from firn.Tick) error

@@ -20,7 +20,7 @@ type State struct {
 	Losses   int64         // workers taken by others
 	Overlaps int64         // grants whose ticks another was, or may have been, granted too: see [ErrOverlap]
 	Switches int64         // workers left for another because the clock went back
-	SetBacks int64         // times the store had less of a slot than it had confirmed; 0 with [Keep] over a source of another kind
+	SetBacks int64         // times the store had less of a slot than it had confirmed
 	Errors   int64         // exchanges with the store that failed; a loss is not one
 	Err      error         // why the latest look failed, or [ErrLost] if it found a loss; nil after one that succeeded; [firn.ErrClosed] once Close has begun
 }
@@ -37,8 +37,8 @@ func (l *Lease) State() State {
 	}
 	s.Until = endOf(s.Fence, l.cfg.Generator.Layout)
 	s.Left = s.Until.Sub(l.cfg.Generator.Time.Wall())
-	if slots, ok := l.source.(*poolSource); ok {
-		s.SetBacks = slots.setBacks.Load()
+	if l.traits.SetBacks != nil {
+		s.SetBacks = l.traits.SetBacks()
 	}
 	if l.closing {
 		s.Left, s.Err = 0, firn.ErrClosed
