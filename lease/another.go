@@ -45,7 +45,7 @@ func (l *Lease) takeOther(ctx context.Context, lost firn.Grant, cause error) {
 	grant, err := l.search(ctx, cancel, lost, ask)
 	switch {
 	case err == nil:
-		if err := l.gen.Replace(l.unshown(l.allowed(grant, l.window), ask)); err != nil {
+		if err := l.gen.Replace(l.aboveEarlier(l.allowed(grant, l.window), ask)); err != nil {
 			l.failed("go on with another worker", grant.Worker, err)
 			return
 		}

@@ -261,7 +261,7 @@ func start(ctx context.Context, source Source, cfg Config) (*Lease, error) {
 	if l.grant, window, err = l.acquire(ctx, first); err != nil {
 		return nil, err
 	}
-	granted := l.unshown(l.allowed(l.grant, window), first)
+	granted := l.aboveEarlier(l.allowed(l.grant, window), first)
 	if l.gen, err = firn.NewLeased(*g, granted); err != nil {
 		return nil, errors.Join(err, l.unused(ctx, l.grant))
 	}

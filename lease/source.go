@@ -106,9 +106,9 @@ func fencedLead(cfg firn.Config) time.Duration {
 	return cfg.Lead()
 }
 
-// unshown returns the part of a grant that lies after all ticks that an earlier holder can have used by its clock, unless the
-// source knows better.
-func (l *Lease) unshown(grant firn.Grant, ask func() Ask) firn.Grant {
+// aboveEarlier returns the part of a grant above all ticks that an earlier holder can have used by its clock. A source with
+// fences has done that itself.
+func (l *Lease) aboveEarlier(grant firn.Grant, ask func() Ask) firn.Grant {
 	if !l.traits.Fences {
 		grant.After = max(grant.After, ask().From-1)
 	}

@@ -283,8 +283,8 @@ func TestAVirtualClockFromThePastBeginsAboveWhatTheStoreForgot(t *testing.T) {
 	}
 }
 
-// A server finds the slot of a program's worker forgotten, and may not write it. The program, whose failed requests count, is
-// told to stop before newcomers have waited; and also if the next request finds nothing.
+// The store has forgotten the slot of a program's worker, and the server may not write it. The program counts failed
+// requests, so it must learn of the loss before newcomers have waited, even if the next request cannot read.
 func TestALoanWhoseSlotCannotBeWrittenAgainIsLost(t *testing.T) {
 	w := newWorld(t)
 	loan, granted, err := Lend(t.Context(), w.config(w.shared), time.Minute)

@@ -376,7 +376,7 @@ func TestAListingWaitsForOthersNoLongerThanItsContext(t *testing.T) {
 		synctest.Wait()
 		list(2*time.Second, true)
 		group.Wait()
-		list(time.Second, false) // the driver still has the first ones' requests, and nobody waits for them
+		list(time.Second, false) // the driver still sends the first requests, whose callers have left
 		close(database.answers)
 		synctest.Wait()
 		if err := s.Close(); err != nil {

@@ -59,7 +59,10 @@ func (a *API) Register(mux *http.ServeMux) {
 	a.answer(mux, &releaseRoute, a.release)
 	a.answer(mux, &storeRoute, a.store)
 	a.Serve(mux, &eventsRoute, a.events)
-	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error { return Plain(w, "ok\n") })
+	a.Serve(mux, &liveRoute, func(w http.ResponseWriter, _ *http.Request) error {
+		Plain(w, "ok\n")
+		return nil
+	})
 	a.Serve(mux, &readyRoute, a.ready)
 	a.Serve(mux, &describeRoute, a.describe)
 	a.answer(mux, &leaseGrantRoute, a.grantLease)
@@ -102,7 +105,8 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	if lacking := a.service.Lacking(); lacking != "" && len(names) == 0 {
 		text += "but not " + lacking + "\n"
 	}
-	return Plain(w, text)
+	Plain(w, text)
+	return nil
 }
 
 // handle checks the method, and answers errors of h.
@@ -181,10 +185,9 @@ func write(w http.ResponseWriter, status int, text []byte) {
 }
 
 // Plain answers with a text.
-func Plain(w http.ResponseWriter, text string) error {
+func Plain(w http.ResponseWriter, text string) {
 	w.Header()["Content-Type"] = typeText
 	_, _ = w.Write([]byte(text)) // as above
-	return nil
 }
 
 // A call is a request of a caller that is known, and its query.

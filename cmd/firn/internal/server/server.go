@@ -229,7 +229,7 @@ func (s *Server) routes(mux *http.ServeMux, st store.Store) (http.Handler, error
 	leaf.Register(mux)
 	tinyid.Register(mux)
 	mux.Handle("/{$}", api.Readable(s.page.Page(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = httpapi.Plain(w, index) // it is always nil
+		httpapi.Plain(w, index)
 	}))))
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpapi.Fail(w, failure.New(http.StatusNotFound, "not_found", "there is nothing at %s; GET / lists what there is", r.URL.Path))

@@ -21,7 +21,7 @@ func checkPath(scheme, path, what, example string) error {
 	return nil
 }
 
-// folder opens a store in a folder. If makes is set, it creates it if there is none.
+// folder opens the store in a folder. If makes is set, it creates a missing one.
 func folder(_ context.Context, dir string, makes bool) (store.Store, error) {
 	if err := checkPath("file", dir, "FOLDER", "/var/lib/firn"); err != nil {
 		return nil, err
