@@ -27,10 +27,10 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve is Start for a server of New, which it leaves open.
-func (s *Server) Serve(ctx context.Context, on Listeners) error {
+// Serve is Start for a server of New, which it leaves open. Until it calls opened, requests are answered that it starts.
+func (s *Server) Serve(ctx context.Context, on Listeners, opened func()) error {
 	open := func(context.Context) error { return nil }
-	return s.serve(ctx, on, open, func() {}, func() {})
+	return s.serve(ctx, on, open, func() {}, opened)
 }
 
 // SetTimeouts shortens the timeouts; call it before Serve.

@@ -32,7 +32,13 @@ func listenWire(t *testing.T, cfg settings.Config) string {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(ctx, server.Listeners{HTTP: listener}) }()
+	opened := make(chan struct{})
+	go func() { done <- srv.Serve(ctx, server.Listeners{HTTP: listener}, func() { close(opened) }) }()
+	select {
+	case <-opened:
+	case err := <-done:
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		stop()
 		if err := errors.Join(<-done, srv.Close()); err != nil {

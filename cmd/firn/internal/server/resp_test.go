@@ -43,7 +43,13 @@ func TestRedisCommandsInFlightEndBeforeWorkersAreGivenBack(t *testing.T) {
 	gated.armed.Store(true)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, on) }()
+	opened := make(chan struct{})
+	go func() { served <- s.Serve(ctx, on, func() { close(opened) }) }()
+	select {
+	case <-opened:
+	case err := <-served:
+		t.Fatal(err)
+	}
 	c, err := net.Dial("tcp", on.RESP.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +99,13 @@ func TestBothProtocolsServeOneNamespace(t *testing.T) {
 	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, on) }()
+	opened := make(chan struct{})
+	go func() { served <- s.Serve(ctx, on, func() { close(opened) }) }()
+	select {
+	case <-opened:
+	case err := <-served:
+		t.Fatal(err)
+	}
 	c, err := net.Dial("tcp", on.RESP.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +163,7 @@ func TestAListenerThatFailsEndsTheServer(t *testing.T) {
 		if err := fails.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Serve(t.Context(), on); err == nil || !strings.Contains(err.Error(), want) {
+		if err := s.Serve(t.Context(), on, func() {}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", broken, err)
 		}
 		if err := s.Close(); err != nil {

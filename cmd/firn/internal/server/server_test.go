@@ -462,7 +462,13 @@ func TestRequestsInFlightEndBeforeWorkersAreGivenBack(t *testing.T) {
 	gated.armed.Store(true)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, server.Listeners{HTTP: listener}) }()
+	opened := make(chan struct{})
+	go func() { served <- s.Serve(ctx, server.Listeners{HTTP: listener}, func() { close(opened) }) }()
+	select {
+	case <-opened:
+	case err := <-served:
+		t.Fatal(err)
+	}
 	url := "http://" + listener.Addr().String()
 	answered := make(chan string, 1)
 	go func() { // more ids than may run ahead of the clock: it must wait

@@ -137,7 +137,13 @@ func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *s
 	ctx, cancel := context.WithCancel(t.Context())
 	served, followed := make(chan error, 1), make(chan struct{})
 	ticks, hangups, looked := make(chan time.Time), make(chan os.Signal), make(chan struct{})
-	go func() { served <- s.Serve(ctx, on) }()
+	opened := make(chan struct{})
+	go func() { served <- s.Serve(ctx, on, func() { close(opened) }) }()
+	select {
+	case <-opened:
+	case err := <-served:
+		t.Fatal(err)
+	}
 	go func() {
 		defer close(followed)
 		s.Follow(ctx, server.Watch{Config: file, Ticks: ticks, Hangup: hangups, Looked: looked})
