@@ -87,11 +87,16 @@ func likely(key string, of []Setting) string {
 // misread returns an error if a value of the file cannot be read as this type.
 func misread(given any, as reflect.Type, s Setting, composite bool) error {
 	into := reflect.New(as).Interface()
-	if fmt.Sprint(given) == "0" && s.value == as && (as.Kind() == reflect.Int || as.Kind() == reflect.Int64) && as != reflect.TypeFor[Duration]() && !s.AllowsZero() {
+	lacksZero := s.value == as && (as.Kind() == reflect.Int || as.Kind() == reflect.Int64) && !s.AllowsZero()
+	if lacksZero && fmt.Sprint(given) == "0" {
 		return firn.NewSyntaxError(cmp.Or(s.Noun, s.Key), "0", allowedIn(as, s))
 	}
 	if text, ok := into.(encoding.TextUnmarshaler); ok && !composite {
-		return text.UnmarshalText(fmt.Append(nil, given))
+		err := text.UnmarshalText(fmt.Append(nil, given))
+		if err == nil && lacksZero && reflect.ValueOf(into).Elem().IsZero() { // as 0s
+			return firn.NewSyntaxError(cmp.Or(s.Noun, s.Key), fmt.Sprint(given), allowedIn(as, s))
+		}
+		return err
 	}
 	if _, ok := given.(string); ok && as.Kind() == reflect.String {
 		return nil

@@ -71,8 +71,14 @@ func (s Setting) form(t reflect.Type) schema {
 	switch t {
 	case reflect.TypeFor[Namespace]():
 		return namespaceForm()
-	case reflect.TypeFor[Duration](): // 0 needs no unit
-		return schema{"type": []string{"string", "integer", "null"}, "pattern": `^[-+]?(0|([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+)?$`, "minimum": 0, "maximum": 0}
+	case reflect.TypeFor[Duration]():
+		all := schema{"type": []string{"string", "null"}, "pattern": `^[-+]?(0|([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+)?$`}
+		if s.AllowsZero() { // which needs no unit
+			all["type"], all["minimum"], all["maximum"] = []string{"string", "integer", "null"}, 0, 0
+		} else {
+			all["allOf"] = []any{schema{"pattern": "^$|[1-9]"}}
+		}
+		return all
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

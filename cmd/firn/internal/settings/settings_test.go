@@ -87,6 +87,8 @@ var wrongFiles = map[string][]string{
 	"limits:\n  connections: 0":                                                      {"line 2", "limits.connections", "0 is out of range", "1 to 1000000"},
 	"limits:\n  body: 0":                                                             {"line 2", "limits.body", "0 is out of range", "1024 to 16777216"},
 	"namespaces: {a: {kind: segment, stride: 0}}":                                    {"line 1", "namespaces.a.stride", `"0" is not a valid stride`, "1 to 1048576"},
+	"namespaces: {a: {kind: segment, target: 0s}}":                                   {"line 1", "namespaces.a.target", `"0s" is not a valid duration`, "1ms to 720h"},
+	"namespaces: {a: {window: 0}}":                                                   {"line 1", "namespaces.a.window", `"0" is not a valid duration`, "up to 720h"},
 	"namespaces: {a: {veil: {key_env: K, bits: 53}}}":                                {"line 1", "namespaces.a.veil", "ids of layout 41/0/10/12 have ", "room for 53", "js53"},
 	"namespaces: {a: {kind: sequence, from: 1048576, veil: {key_env: K, bits: 20}}}": {"line 1", "namespaces.a.from", "1048575"},
 	"namespaces: {a: {kind: segment, from: 1048576, veil: {key_env: K, bits: 20}}}":  {"line 1", "namespaces.a.from", "1048575"},
