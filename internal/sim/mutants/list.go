@@ -291,7 +291,7 @@ var mutants = []mutant{
 	{
 		name: "who finds its ticks granted to another goes on", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/another.go", "if !current || !overlap && !errors.Is(cause, errPast) {", "if lost.Worker >= 0 {"},
+			{"lease/another.go", "if !current || !overlap && !errors.Is(cause, errPast) {", "if !current || lost.Worker >= 0 {"},
 		},
 	},
 	{
@@ -330,7 +330,7 @@ var mutants = []mutant{
 		name: "the strict wait may be shorter than the window and the margin", regime: sim.Strict,
 		harmless: "a fence is bounded by the wait, less the margin: the holder has a shorter window",
 		edits: []edit{
-			{"lease/core.go", "window+fenced+r.margin()+2*r.layout.Unit(), ", "window+lead, "},
+			{"lease/core.go", "window+fenced+r.margin()+2*r.layout.Unit(), ", "window+fenced, "},
 		},
 	},
 	{
