@@ -22,12 +22,10 @@ type Config struct {
 	Width int
 	// Prefix begins each serial: ASCII letters and digits. Default: empty.
 	Prefix string
-	// Zone is the time zone of the time. Default, and the best choice: UTC. A zone with one
-	// offset, such as time.FixedZone("UTC+8", 8*60*60), is as good. A zone that sets its
-	// clocks back within the times of the layout, as at the end of summer time, is refused:
-	// in the repeated hour two ids would have the same serial. A named zone without summer
-	// time works until its government introduces it. time.Local is refused, since it differs
-	// between machines.
+	// Zone is the time zone of the time, of one offset: UTC, the default and the best choice, or
+	// one such as time.FixedZone("+08:00", 8*60*60). A named zone such as Asia/Shanghai is refused:
+	// two machines, or one before and after an update of its zone data, may have different offsets
+	// for it, and an hour later the ids of a worker would have the same serials again.
 	Zone *time.Location
 	// Check adds digits at the end that detect typing errors. Default: [NoCheck].
 	Check Check
@@ -38,6 +36,7 @@ const (
 	maxWidth     = 64
 	clockDigits  = len("yyyyMMddHHmmss")
 	lastYear     = 9999
+	day          = 24 * 60 * 60
 	// endOfYears is after the last year in every zone, in Unix seconds. Beyond it Year may overflow
 	// where an int has 32 bits.
 	endOfYears = 253402300800 + 2*day
@@ -51,8 +50,8 @@ type Format struct {
 	decimals int     // decimals of the second: 3, or more if ticks need them
 	fill     int     // zeros between time and fields
 	fields   []field // the layout's fields below the time, in its order
-	zone     zone
-	location *time.Location
+	zone     *time.Location
+	offset   int64 // of zone from UTC, in seconds
 	check    Check
 }
 
@@ -91,7 +90,7 @@ func New(cfg Config) (*Format, error) {
 	}
 	f := &Format{
 		layout: cfg.Layout, prefix: cfg.Prefix, width: cfg.Width, decimals: decimals(cfg.Layout),
-		fields: fields(cfg.Layout), location: cfg.Zone, check: cfg.Check,
+		fields: fields(cfg.Layout), zone: cfg.Zone, check: cfg.Check,
 	}
 	var errs []error
 	if i := strings.IndexFunc(cfg.Prefix, func(r rune) bool { return !letterOrDigit(r) }); i >= 0 {
@@ -102,7 +101,7 @@ func New(cfg Config) (*Format, error) {
 		errs = append(errs, config.In("Check", firn.NewRangeError("check", int64(cfg.Check), 0, int64(checks-1), "NoCheck, Luhn or Mod97")))
 	}
 	var err error
-	if f.zone, err = newZone(cfg.Zone, cfg.Layout); err != nil {
+	if f.offset, err = offset(cfg.Zone); err != nil {
 		errs = append(errs, config.In("Zone", err))
 	}
 	least := f.least()
@@ -118,6 +117,22 @@ func New(cfg Config) (*Format, error) {
 		return nil, errors.Join(errs...)
 	}
 	return f, nil
+}
+
+// offset returns the offset from UTC of a zone that has one, in seconds.
+func offset(zone *time.Location) (int64, error) {
+	const what = "zone of serials"
+	since := time.Unix(0, 0).In(zone)
+	_, seconds := since.Zone()
+	start, end := since.ZoneBounds()
+	if zone == time.Local || !start.IsZero() || !end.IsZero() {
+		return 0, firn.NewSyntaxError(what, zone.String(), "its offset can change, or differ between machines, which would repeat serials: "+
+			"use UTC or one offset, such as +08:00, in Go time.FixedZone")
+	}
+	if seconds <= -day || seconds >= day {
+		return 0, firn.NewRangeError("offset in seconds", int64(seconds), 1-day, day-1, what+" "+zone.String())
+	}
+	return int64(seconds), nil
 }
 
 func letterOrDigit(r rune) bool {

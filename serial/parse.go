@@ -20,7 +20,7 @@ type Parts struct {
 // returns for the id. It allocates memory for errors only. Errors are:
 //
 //   - a *[firn.SyntaxError] for a wrong prefix, length, character or check, for a fill that
-//     is not zeros, and for a time that the zone skipped or that is between two ticks;
+//     is not zeros, and for a time that is between two ticks;
 //   - a *[firn.RangeError] for a month, an hour or another field that is too great, and for
 //     a time before the layout's epoch;
 //   - a *[firn.TimeExhaustedError] for a time past the layout's end.
@@ -42,7 +42,7 @@ func (f *Format) Parts(text string) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	return Parts{Parts: p, ID: id, Time: t.In(f.location)}, nil
+	return Parts{Parts: p, ID: id, Time: t.In(f.zone)}, nil
 }
 
 const what = "serial"
@@ -129,11 +129,7 @@ func (f *Format) tick(text, digits string) (firn.Tick, time.Time, error) {
 		return outside("second", second, 0, 59)
 	}
 	local := time.Date(int(year), time.Month(month), int(day), int(hour), int(minute), int(second), 0, time.UTC)
-	unix, ok := f.zone.unix(local.Unix())
-	if !ok {
-		return 0, time.Time{}, firn.NewSyntaxError(what, text, fmt.Sprintf("zone %s skipped its time when its clocks were set forward", f.location))
-	}
-	t := time.Unix(unix, int64(nanos))
+	t := time.Unix(local.Unix()-f.offset, int64(nanos))
 	tick, err := f.layout.Tick(t)
 	if err != nil {
 		return 0, time.Time{}, err

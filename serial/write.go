@@ -14,7 +14,7 @@ func (f *Format) Text(id firn.ID) (string, error) {
 		return "", err
 	}
 	t := f.layout.Time(p.Tick)
-	local := t.Add(time.Duration(f.zone.offset(t.Unix())) * time.Second)
+	local := t.Add(time.Duration(f.offset) * time.Second)
 	year, month, day := local.Date()
 	if t.Unix() >= endOfYears || year > lastYear {
 		return "", &firn.RangeError{

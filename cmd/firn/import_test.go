@@ -178,6 +178,7 @@ func TestImportTakesOverCounters(t *testing.T) {
 	step(bad, "leaf", 1, `row "zero": step 0 is out of range`)
 	step(bad, "leaf --skip zero --rename =none --rename a=b=ab", 1, `"top" is at 9223372036854775807`, "leave it out with --skip")
 	step(bad, "leaf --skip zero --skip topp --rename =none --rename a=b=ab", 1, `--skip "topp": table leaf_alloc has no such row`)
+	step(bad, "leaf --skip zero --skip TOP --rename =none --rename a=b=ab", 1, `--skip "TOP": table leaf_alloc has no such row, but "top"`)
 	step(bad, "leaf --skip zero --skip top --rename =none --rename a=b=ab", 0, "2 created", "  none: {", "  ab: {")
 	absent(t, store, "zero")
 	absent(t, store, "top")

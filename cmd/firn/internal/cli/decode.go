@@ -120,7 +120,7 @@ lists the presets that give a plausible one.`,
 				about.print(out, p)
 				return nil
 			}
-			return errors.Join(eachID(args, cmd.InOrStdin(), show), out.Flush())
+			return eachID(args, cmd.InOrStdin(), out, show)
 		},
 	}
 	flags.add(cmd)
@@ -171,22 +171,35 @@ func knownSerials(flags *pflag.FlagSet, set settings.Namespace) (*serial.Format,
 	return nil, nil // some layouts do not fit into serials of the default width
 }
 
-// eachID calls do for each id on the command line or standard input. An error does not stop it.
-func eachID(args []string, stdin io.Reader, do func(string) error) error {
+// eachID calls do for each id on the command line or standard input, and flushes what do has written. An error of do does not
+// stop it; it names the first ten and counts the others. One of writing does.
+func eachID(args []string, stdin io.Reader, out *bufio.Writer, do func(string) error) error {
 	var errs []error
+	wrong := 0
+	try := func(text, place string) (goOn bool) {
+		err := do(text)
+		if _, failed := out.Write(nil); failed != nil { // of all writes before
+			return false
+		}
+		if err == nil {
+			return true
+		}
+		if wrong++; wrong <= maxShown {
+			errs = append(errs, fmt.Errorf("%s%w", place, err))
+		}
+		return true
+	}
 	for _, arg := range args {
 		if arg != "-" {
-			errs = append(errs, do(arg))
+			if !try(arg, "") {
+				return out.Flush()
+			}
 			continue
 		}
 		lines := bufio.NewScanner(stdin)
 		for n := 1; lines.Scan(); n++ {
-			text := strings.TrimSpace(lines.Text())
-			if text == "" {
-				continue
-			}
-			if err := do(text); err != nil {
-				errs = append(errs, fmt.Errorf("line %d: %w", n, err))
+			if text := strings.TrimSpace(lines.Text()); text != "" && !try(text, fmt.Sprintf("line %d: ", n)) {
+				return out.Flush()
 			}
 		}
 		switch err := lines.Err(); {
@@ -196,7 +209,10 @@ func eachID(args []string, stdin io.Reader, do func(string) error) error {
 			errs = append(errs, fmt.Errorf("standard input: %w", err))
 		}
 	}
-	return errors.Join(errs...)
+	if wrong > maxShown {
+		errs = append(errs, fmt.Errorf("%d more ids are wrong", wrong-maxShown))
+	}
+	return errors.Join(append(errs, out.Flush())...)
 }
 
 // explainContents writes the parts of an id that is not a 64-bit one, for people.
@@ -235,7 +251,7 @@ func explain(out io.Writer, p palette, text string, l firn.Layout, r decode.Resu
 		line("readable", "%s", s)
 	}
 	line("layout", "%s", describe(l))
-	if r.Encoding == firn.Decimal.String() {
+	if r.Encoding == firn.Decimal.String() && len(r.Others) == 0 {
 		return
 	}
 	line("read as", "%s", r.Encoding)

@@ -98,7 +98,7 @@ func veiling(name, short, long, example string, do func(*veil.Cipher, firn.ID) (
 				_, err = out.Write(append(line, '\n'))
 				return err
 			}
-			return errors.Join(eachID(args, cmd.InOrStdin(), show), out.Flush())
+			return eachID(args, cmd.InOrStdin(), out, show)
 		},
 	}
 	f.add(cmd)

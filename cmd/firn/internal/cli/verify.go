@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/idset"
 )
 
-// maxShown is how many examples of each mistake verify shows.
+// maxShown is how many mistakes of a kind are shown.
 const maxShown = 10
 
 // futureTolerance is how far the clocks of a fleet may be ahead of this one before verify calls an id's time wrong.
@@ -181,16 +181,11 @@ func (v *verification) run(ctx context.Context, names []string, stdin io.Reader,
 	least, greatest := firn.MaxID, firn.ID(0)
 	next := int64(0)
 	for _, name := range names {
-		in := stdin
-		if name != "-" {
-			f, err := os.Open(name)
-			if err != nil {
-				return err
-			}
-			defer f.Close() //nolint:errcheck // only read
-			in = f
-		} else {
+		in := io.NopCloser(stdin)
+		if name == "-" {
 			name = "standard input"
+		} else if in, err = os.Open(name); err != nil {
+			return err
 		}
 		v.files = append(v.files, verifiedFile{name, next, read.unit})
 		last, begun := firn.ID(0), false
@@ -221,7 +216,7 @@ func (v *verification) run(ctx context.Context, names []string, stdin io.Reader,
 			next++
 			sorter.Skip(1)
 		})
-		if err != nil {
+		if err := errors.Join(err, in.Close()); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}

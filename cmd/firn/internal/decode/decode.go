@@ -20,9 +20,9 @@ type Result struct {
 	Worker     int64     `json:"worker"`
 	Sequence   int64     `json:"sequence"`
 
-	// The encoding of the text, and other encodings that it fits.
+	// The encoding of the text, and other encodings that it fits, unless it is one of decimal digits.
 	Encoding string    `json:"-"`
-	Others   []Reading `json:"-"`
+	Others   []Reading `json:"other_readings,omitempty"`
 }
 
 // plausible is how far ahead the time of an id may be if its encoding was guessed.
@@ -73,7 +73,7 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 	}
 	best := 0
 	for i, r := range all {
-		if r.Encoding == firn.Decimal { // plain digits are decimal
+		if r.plain(text) {
 			break
 		}
 		if p, err := layout.Decompose(r.ID); err == nil && layout.Time(p.Tick).Before(now.Add(plausible)) && p.Tick > 0 {
@@ -83,7 +83,7 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 	}
 	chosen := all[best]
 	result, err := ID(chosen.ID, chosen.Encoding.String(), layout)
-	if chosen.Encoding != firn.Decimal {
+	if !chosen.plain(text) {
 		result.Others = append(all[:best:best], all[best+1:]...)
 	}
 	return result, err

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	"github.com/firn-id/firn"
@@ -17,7 +18,7 @@ type Reading struct {
 // empty if no encoding reads it. Text with the prefix 0x that [firn.Hex] reads is only hex.
 // Otherwise the order is:
 //
-//  1. decimal;
+//  1. decimal, without zeros in front;
 //  2. encodings whose fixed-width form is exactly this text;
 //  3. encodings whose fixed-width form has this length, but other letters;
 //  4. encodings whose compact form is exactly this text;
@@ -43,11 +44,24 @@ func readings(text string) []Reading {
 	return all
 }
 
+// MarshalJSON implements [json.Marshaler], with the encoding's name.
+func (r Reading) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Encoding string  `json:"encoding"`
+		ID       firn.ID `json:"id"`
+	}{r.Encoding.String(), r.ID})
+}
+
+// plain reports whether text is the id as most write it: in decimal digits, without zeros in front.
+func (r Reading) plain(text string) bool {
+	return r.Encoding == firn.Decimal && r.Encoding.Compact(r.ID) == text
+}
+
 // rank orders the readings of text; the likeliest has the lowest rank.
 func (r Reading) rank(text string) int {
 	fixed := r.Encoding.Fixed(r.ID)
 	switch {
-	case r.Encoding == firn.Decimal:
+	case r.plain(text):
 		return 0
 	case fixed == text:
 		return 1

@@ -77,17 +77,20 @@ func FromTinyID(ctx context.Context, db *sql.DB, except ...string) ([]Foreign, [
 	return list, tokens, nil
 }
 
-// have returns an error for each of names that has no row in table.
+// have returns an error for each of names that has no row in table. Names are compared as Read does, not by the
+// collation of the column, for which Orders may be orders.
 func have(ctx context.Context, db *sql.DB, table, column string, names []string) error {
 	var errs []error
 	for _, name := range names {
-		var found int
-		err := db.QueryRowContext(ctx, "SELECT 1 FROM "+table+" WHERE "+column+" = ?", name).Scan(&found)
+		var found string
+		err := db.QueryRowContext(ctx, "SELECT "+column+" FROM "+table+" WHERE "+column+" = ?", name).Scan(&found)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			errs = append(errs, fmt.Errorf("--skip %q: table %s has no such row", name, table))
 		case err != nil:
 			return err
+		case found != name:
+			errs = append(errs, fmt.Errorf("--skip %q: table %s has no such row, but %q", name, table, found))
 		}
 	}
 	return errors.Join(errs...)

@@ -160,7 +160,7 @@ type (
 	}
 	// Dated has the settings of ids that contain a date.
 	Dated struct {
-		Zone string `yaml:"zone" flag:"zone" default:"UTC" allowed:"UTC, an offset such as +08:00, or a name such as Asia/Shanghai" help:"time zone, such as UTC or +08:00"`
+		Zone string `yaml:"zone" flag:"zone" default:"UTC" allowed:"UTC, an offset such as +08:00, or for numbers a name such as Asia/Shanghai" help:"time zone, such as UTC or +08:00"`
 	}
 	// Prefixed has the settings of ids that may have a prefix.
 	Prefixed struct {

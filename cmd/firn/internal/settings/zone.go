@@ -25,7 +25,7 @@ func ParseZone(text string) (*time.Location, error) {
 			return time.FixedZone("UTC"+text, offset), nil
 		}
 	}
-	const wanted = "write UTC, an offset as +08:00, or a name as Asia/Shanghai"
+	const wanted = "write UTC, an offset as +08:00, or for numbers a name as Asia/Shanghai"
 	if slices.Contains(ofTheMachine, strings.ToLower(text)) {
 		return nil, firn.NewSyntaxError("zone", text, wanted+"; it must be the same on all machines")
 	}
