@@ -24,9 +24,8 @@ type counters struct {
 	mine   record // what all its records have
 	writes atomic.Uint64
 
-	mu       sync.Mutex                    // guards all below; never held while waiting
-	lost     map[string]*register.Register // by name, after a fetch whose write may have been applied
-	setBacks map[string]int64              // by name, for State.SetBacks
+	mu   sync.Mutex                    // guards all below; never held while waiting
+	lost map[string]*register.Register // by name, after a fetch whose write may have been applied
 }
 
 // maxLost bounds how many names keep a lost range for the next fetch. Others leave a gap.
@@ -35,7 +34,7 @@ const maxLost = 1 << 16
 func newCounters(cfg *Config) *counters {
 	mine := record{Use: register.Use{Kind: kind, Form: cfg.Form}, Offset: cfg.Offset, Stride: cfg.Stride, Writer: register.Token(), PID: os.Getpid()}
 	mine.Host, _ = os.Hostname() // for operators only
-	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}, setBacks: map[string]int64{}}
+	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
 }
 
 // Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
@@ -48,6 +47,11 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 	if err := config.Check("step", ask.Step, 1, maxStep, "ids asked for at once"); err != nil {
 		return Range{}, err
 	}
+	known := c.cfg.Memory.Of(name)
+	if err := known.Enter(ctx, c.cfg.Time); err != nil {
+		return Range{}, explain("fetch a range of", name, err)
+	}
+	defer known.Leave()
 	r := c.takeLost(name)
 	var grant Range
 	written, err := r.Update(ctx, func(found store.Entry) (value []byte, err error) {
@@ -59,6 +63,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 		c.keepLost(name, r)
 		return Range{}, explain("fetch a range of", name, err)
 	}
+	known.Had(int64(grant.Last()))
 	grant.revision = written.Revision
 	if grant.over == 0 { // the program may have moved to another store, where it repeats ids
 		c.cfg.Log.Info("a counter is new in this store", "name", name, "first", grant.First)
@@ -93,12 +98,6 @@ func (c *counters) keepLost(name string, r *register.Register) {
 	}
 }
 
-func (c *counters) setBacksOf(name string) int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.setBacks[name]
-}
-
 // explain says what failed. A conflict is store.ErrUnavailable: the caller may try again.
 func explain(what, name string, err error) error {
 	switch {
@@ -117,17 +116,17 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	if err != nil {
 		return Range{}, nil, err
 	}
-	if ask.Above >= 0 && now.Next <= uint64(ask.Above) {
-		c.cfg.Log.Warn("the counter of a segment stands below what is held or ruled out here, and is raised",
-			"name", name, "next", now.Next, "above", ask.Above)
-		c.mu.Lock()
-		c.setBacks[name]++
-		c.mu.Unlock()
+	known := c.cfg.Memory.Of(name)
+	above := max(ask.Above, firn.ID(known.High()))
+	if known.High() > 0 && now.Next <= uint64(known.High()) {
+		c.cfg.Log.Warn("the counter of a segment was set back, and is raised above what is known here: ids that only others know of may be made again",
+			"name", name, "next", now.Next, "above", above)
+		known.SetBack()
 	}
 	if ours {
 		now.Next -= uint64(now.step) * uint64(c.stripe.Stride)
 	}
-	next := max(c.stripe.from(max(uint64(c.cfg.Start), uint64(ask.Above)+1)), now.Next)
+	next := max(c.stripe.from(max(uint64(c.cfg.Start), uint64(above)+1)), now.Next)
 	if next > uint64(c.cfg.Max) {
 		return Range{}, nil, &ExhaustedError{Name: name, Next: next, Max: c.cfg.Max}
 	}
@@ -161,9 +160,17 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 	if err != nil {
 		return false, err
 	}
+	known := c.cfg.Memory.Of(name)
+	if err := known.Enter(ctx, c.cfg.Time); err != nil {
+		return false, explain("give back ids of", name, err)
+	}
+	defer known.Leave()
 	r := c.register(name)
 	r.Known(store.Entry{Revision: unused.revision})
 	_, err = r.Write(ctx, value)
+	if err == nil || !store.Unapplied(err) {
+		known.Lacks(int64(unused.First), int64(unused.Last()))
+	}
 	if errors.Is(err, store.ErrConflict) {
 		return false, nil
 	}

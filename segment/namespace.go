@@ -46,7 +46,7 @@ type State struct {
 	Failures int64 // fetches that brought no range
 	Dropped  int64 // ranges dropped for their order
 	Waits    int64 // calls that found no id in memory
-	SetBacks int64 // times the counter was found below what is held or ruled out here; 0 with a Config.Source
+	SetBacks int64 // times the counter was found below what Config.Memory knows; 0 with a Config.Source
 	Err      error // of the latest fetch, nil if it brought a range
 }
 
@@ -255,9 +255,7 @@ func (n *Namespace) State() State {
 		Step: cmp.Or(f.supply.Size, n.all.cfg.MinStep), Depth: f.depth, Fetches: f.fetches, Failures: f.failures, Err: f.err,
 		Waits: n.waiting.waits,
 	}
-	if c, ok := n.all.source.(*counters); ok {
-		s.SetBacks = c.setBacksOf(n.name)
-	}
+	s.SetBacks = n.all.cfg.Memory.Of(n.name).SetBacks()
 	now := n.all.cfg.Time.Monotonic()
 	s.Rate = f.supply.Rate(now, s.Issued)
 	if s.Left > 0 {

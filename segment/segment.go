@@ -37,6 +37,7 @@ import (
 	"github.com/firn-id/firn/internal/demand"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // Config configures [New]. It applies to all names.
@@ -71,6 +72,11 @@ type Config struct {
 	// store keeps it with each name, and a process with another gets a *[store.TakenError]. Default:
 	// [store.Plain].
 	Form store.Form
+
+	// Memory is what this process knows of the counters of Store. All objects of the process that use the same counters must
+	// share one: then no id is made twice in the process if the store is set back, also by what is made anew with [New].
+	// Default: one of its own.
+	Memory *register.Memory
 
 	// Fetches is how many fetches may be in progress at once, 1 to 1,024. Default: 16.
 	Fetches int
@@ -138,6 +144,9 @@ func (c *Config) fill() error {
 	c.Stride = cmp.Or(c.Stride, 1)
 	c.Form.Name = cmp.Or(c.Form.Name, store.Plain)
 	config.Fill(&c.Time, &c.Random, &c.Log)
+	if c.Memory == nil {
+		c.Memory = &register.Memory{}
+	}
 
 	return errors.Join(
 		config.In("Target", config.Check("target", c.Target, time.Millisecond, maxTarget, "")),

@@ -502,12 +502,12 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 		w.mustTake(n, 430) // checks that each id is issued once and in order
 		w.stage.settle()
 	}
-	for _, words := range []string{"stands below", "next=201 ", "next=0 "} {
+	for _, words := range []string{"was set back", "next=201 ", "next=0 "} {
 		if !strings.Contains(log.String(), words) {
 			t.Errorf("%q was not logged:\n%s", words, &log)
 		}
 	}
-	if n, logged := n.State().SetBacks, strings.Count(log.String(), "stands below"); n == 0 || n != int64(logged) {
+	if n, logged := n.State().SetBacks, strings.Count(log.String(), "was set back"); n == 0 || n != int64(logged) {
 		t.Errorf("%d are counted, and %d logged", n, logged)
 	}
 	// One that comes later goes on above, since the counter was raised.

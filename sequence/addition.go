@@ -29,6 +29,7 @@ type adder struct {
 	all     *Sequences
 	record  register.Register
 	use     *register.Use // of the next write, according to the latest read
+	known   *register.Known
 	counter counter
 	pace    pace
 	backoff backoff
@@ -73,6 +74,11 @@ func (a *adder) try() bool {
 	}
 	ctx, cancel := turns.WithTimeout(context.Background(), a.all.cfg.Time, a.all.cfg.Timeout)
 	defer cancel()
+	if err := a.known.Enter(ctx, a.all.cfg.Time); err != nil {
+		return a.fail(a.explain(ctx, "wait", err))
+	}
+	defer a.known.Leave()
+	a.counter.meet(a.known.High())
 	if !a.counter.read {
 		err := a.look(ctx)
 		a.ended()
@@ -153,14 +159,14 @@ func (a *adder) look(ctx context.Context) error {
 	}
 	now := a.all.cfg.Time.Monotonic()
 	a.pace.took(now - began)
-	known := entry.Revision == a.counter.revision
+	known := a.counter.learned && entry.Revision == a.counter.revision
 	if known || by == a.all.token {
 		by = "" // at least no other process has written since
 	}
 	a.pace.see(now, by)
-	a.counter.learn(last, entry.Revision)
+	a.learn(last, entry.Revision)
 	if a.counter.setBack() && !known {
-		a.count(func(state *State) { state.SetBacks++ })
+		a.known.SetBack()
 		if !a.all.cfg.Strict {
 			a.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
 				"sequence", a.of.name, "found", a.counter.last, "known", a.counter.high)
@@ -220,7 +226,7 @@ func (a *adder) write(ctx context.Context, last int64) error {
 			a.all.cfg.Log.Info("a counter is new in this store", "name", a.of.name, "first", a.counter.base()+1)
 		}
 		a.pace.wins++
-		a.counter.learn(last, written.Revision)
+		a.learn(last, written.Revision)
 		a.backoff = backoff{}
 		a.answer(last)
 		return nil
@@ -243,6 +249,12 @@ func (a *adder) write(ctx context.Context, last int64) error {
 			a.backoff.vain, a.all.cfg.Timeout, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 	}
 	return fmt.Errorf("%s: %w", a.backoff.why(), &store.TextError{Kind: store.ErrUnavailable, Err: err})
+}
+
+// learn updates what is known from the record, whether acknowledged or only seen.
+func (a *adder) learn(last int64, revision store.Revision) {
+	a.counter.learn(last, revision)
+	a.known.Had(last)
 }
 
 func (a *adder) count(note func(*State)) {

@@ -39,7 +39,7 @@ type State struct {
 	Issued    int64   // ids they got
 	Conflicts int64   // attempts that failed because another process was quicker
 	Lost      int64   // writes whose outcome was unknown
-	SetBacks  int64   // times the record was found below what was known
+	SetBacks  int64   // times the record was found below what Config.Memory knows
 	Failures  int64   // calls that failed because of the store
 	Waiting   int     // calls that wait for the next addition
 	Err       error   // of the latest addition, nil if it was made
@@ -158,7 +158,7 @@ func (s *Namespace) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.state
-	state.Waiting = s.waiting.Len()
+	state.Waiting, state.SetBacks = s.waiting.Len(), s.adder.known.SetBacks()
 	return state
 }
 

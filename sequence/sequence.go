@@ -57,6 +57,10 @@ type Config struct {
 	// after at most twice that. It also bounds a row of attempts that fail although no other
 	// process writes. 1ms to 24h. Default: 5s.
 	Timeout time.Duration
+	// Memory is what this process knows of the counters of Store. All objects of the process that use the same counters must
+	// share one: then no id is made twice in the process if the store is set back, also by what is made anew with [New].
+	// Default: one of its own.
+	Memory *register.Memory
 	// Time is read and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource
 	// Random draws backoff. It is called concurrently. Default: math/rand/v2.
@@ -80,6 +84,9 @@ func (cfg *Config) fill() error {
 	cfg.Max = cmp.Or(cfg.Max, firn.MaxID)
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	config.Fill(&cfg.Time, &cfg.Random, &cfg.Log)
+	if cfg.Memory == nil {
+		cfg.Memory = &register.Memory{}
+	}
 	return errors.Join(
 		config.In("Form", cfg.Form.Check()),
 		cmp.Or(config.In("Max", config.Check("last id", cfg.Max, 1, firn.MaxID, "ids of a sequence")),
@@ -133,7 +140,7 @@ func (a *Sequences) Namespace(name string) (*Namespace, error) {
 	if !ok {
 		s = &Namespace{all: a, name: name, form: a.cfg.Form}
 		s.adder = adder{
-			of: s, all: a,
+			of: s, all: a, known: a.cfg.Memory.Of(name),
 			record:  register.Register{Store: a.cfg.Store, Key: register.CounterKey(name)},
 			counter: counter{start: int64(a.cfg.Start), max: int64(a.cfg.Max)},
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // shareName is the name of CosId's default id generator, which /ids without a name means.
@@ -19,6 +20,8 @@ const shareName = "__share__"
 type Config struct {
 	// Store keeps machine numbers and segments.
 	Store store.Store
+	// Memory is what the process knows of the store's counters, which namespaces may use too.
+	Memory *register.Memory
 	// Time is the clock if the store has no clock, and times waits. Default: [firn.SystemTime].
 	Time firn.TimeSource
 

@@ -55,7 +55,7 @@ func Handler(cfg Config) (http.Handler, error) {
 	if h.machines, err = registrar.New(registrar.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log}); err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)
 	}
-	h.segments, err = segment.NewSource(segment.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log})
+	h.segments, err = segment.NewSource(segment.Config{Store: cfg.Store, Memory: cfg.Memory, Time: cfg.Time, Log: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -337,6 +338,55 @@ func TestACounterIsSharedWithFirnsOwnSegments(t *testing.T) {
 			}
 			take(int64(id), int64(id))
 		}
+	}
+}
+
+// The store is set back between two ranges, of clients or of a namespace of the same server.
+func TestNoIDIsIssuedTwiceInAServerWhoseStoreWasSetBack(t *testing.T) {
+	cfg, mem := config(), memstore.New(nil)
+	var log strings.Builder
+	cfg.Store, cfg.Memory, cfg.Log = mem, &register.Memory{}, slog.New(slog.NewTextHandler(&log, nil))
+	h := serve(t, cfg)
+	own, err := segment.New(segment.Config{Store: mem, Memory: cfg.Memory, MinStep: 10, MaxStep: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close(context.Background())
+	seen := map[firn.ID]bool{}
+	note := func(id firn.ID) {
+		t.Helper()
+		if seen[id] {
+			t.Fatalf("%d again", id)
+		}
+		seen[id] = true
+	}
+	issue := func() {
+		t.Helper()
+		r, body := ask(h, "PATCH /segments/shop/orders?step=100")
+		last, err := firn.ParseID(body)
+		if r.Code != http.StatusOK || err != nil {
+			t.Fatal(r.Code, body)
+		}
+		for id := last - 99; id <= last; id++ {
+			note(id)
+		}
+		for range 50 {
+			id, err := own.Next(t.Context(), "shop.orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			note(id)
+		}
+	}
+	issue()
+	older := mem.Snapshot()
+	issue()
+	mem.Restore(older)
+	issue()
+	mem.Restore(nil)
+	issue()
+	if n := cfg.Memory.SetBacks()["shop.orders"]; n != 2 || strings.Count(log.String(), "was set back") == 0 {
+		t.Errorf("%d set backs:\n%s", n, &log)
 	}
 }
 

@@ -154,9 +154,9 @@ func (b *builder) base(ctx context.Context, name string, set settings.Namespace,
 	case settings.Ranges:
 		return b.segments(ctx, was, name, set, form)
 	case settings.Counter:
-		return b.sequence(ctx, was, name, set, form)
+		return b.sequence(name, set, form)
 	case settings.Template:
-		return b.number(ctx, was, name, set)
+		return b.number(name, set)
 	default:
 		next, err := set.Of().Wide(set)
 		return &local{next, func(_ []byte, text string) string { return text }}, err

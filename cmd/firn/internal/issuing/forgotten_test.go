@@ -1,54 +1,173 @@
 package issuing_test
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// A store loses writes while a server runs, and then the settings change: the record of the
+// A store loses writes while a server runs, and the settings change before that, after it or meanwhile: the record of the
 // new counter lacks ids that the old one has issued.
-func TestAReplacedSourceRepeatsNoIssuedID(t *testing.T) {
+func TestAReplacedSourceRepeatsNoIssuedIDAndCountsTheSetBack(t *testing.T) {
 	for name, c := range map[string]struct{ before, after string }{
-		"segment":  {"kind: segment\n    max_step: 100", "kind: segment\n    max_step: 200"},
-		"sequence": {"kind: sequence", "kind: sequence\n    from: 2"},
+		"segment":  {"{kind: segment, max_step: 100}", "{kind: segment, max_step: 200}"},
+		"sequence": {"{kind: sequence}", "{kind: sequence, from: 2}"},
+		"number":   {"{kind: number, template: 'N{n:9}'}", "{kind: number, template: 'N{n:9}', from: 2}"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			text := func(set string) string { return "namespaces:\n  orders:\n    " + set + "\n" }
-			st := memstore.New(nil)
-			s := opened(t, st, text(c.before))
-			f := s.Front(issuing.HTTP)
-			caller := local(t, f)
-			ids, texts := map[firn.ID]bool{}, map[string]bool{}
-			issue := func() {
-				var b issuing.Batch
-				if err := take(t, f, caller, "orders", 150, &b); err != nil {
-					t.Fatal(err)
-				}
-				for _, id := range b.IDs {
-					if ids[id] {
-						t.Fatalf("%d again", id)
+		for when, play := range map[string]func(apply func(set string), issue, lose func()){
+			"set back, then changed": func(apply func(string), issue, lose func()) {
+				issue()
+				lose()
+				apply(c.after)
+			},
+			"changed, then set back before the first id": func(apply func(string), issue, lose func()) {
+				issue()
+				apply(c.after)
+				lose()
+			},
+			"removed, set back and added again": func(apply func(string), issue, lose func()) {
+				issue()
+				apply("")
+				lose()
+				apply(c.before)
+			},
+		} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				text := func(set string) string {
+					if set == "" {
+						return "namespaces: {other: {kind: uuid}}"
 					}
-					ids[id] = true
+					return "namespaces: {other: {kind: uuid}, orders: " + set + "}"
 				}
-				for _, text := range b.Texts {
-					if texts[text] {
-						t.Fatalf("%s again", text)
+				st := memstore.New(nil)
+				registry := prometheus.NewRegistry()
+				s := opened(t, st, text(c.before), func(cfg *issuing.Config) { cfg.Registry = registry })
+				f := s.Front(issuing.HTTP)
+				caller := local(t, f)
+				ids, texts := map[firn.ID]bool{}, map[string]bool{}
+				issue := func() {
+					var b issuing.Batch
+					if err := take(t, f, caller, "orders", 150, &b); err != nil {
+						t.Fatal(err)
 					}
-					texts[text] = true
+					for _, id := range b.IDs {
+						if ids[id] {
+							t.Fatalf("%d again", id)
+						}
+						ids[id] = true
+					}
+					for _, text := range b.Texts {
+						if texts[text] {
+							t.Fatalf("%s again", text)
+						}
+						texts[text] = true
+					}
+					b.Release()
 				}
-				b.Release()
+				issue()
+				older := st.Snapshot()
+				play(func(set string) {
+					if err := s.Apply(t.Context(), config(t, text(set))); err != nil {
+						t.Fatal(err)
+					}
+				}, issue, func() { st.Restore(older) })
+				for range 3 {
+					issue() // also behind what a segment holds
+				}
+				if n, err := testutil.GatherAndCount(registry, "firn_store_setbacks_total"); err != nil || n == 0 || total(t, registry, "firn_store_setbacks_total") == 0 {
+					t.Errorf("%d series, and no set back, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+// total adds up the series of a counter.
+func total(t *testing.T, registry *prometheus.Registry, name string) (sum float64) {
+	t.Helper()
+	all, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range all {
+		if family.GetName() == name {
+			for _, m := range family.GetMetric() {
+				sum += m.GetCounter().GetValue()
 			}
-			issue()
-			older := st.Snapshot()
-			issue()
-			st.Restore(older)
-			if err := s.Apply(t.Context(), config(t, text(c.after))); err != nil {
+		}
+	}
+	return sum
+}
+
+// A configuration waits for a pool. The store is set back when the new source is there, and the old one has issued more.
+func TestASourceThatWaitsForItsConfigurationKnowsWhatTheOldOneIssues(t *testing.T) {
+	for _, sets := range [][2]string{
+		{"{kind: segment, max_step: 100}", "{kind: segment, max_step: 200}"},
+		{"{kind: sequence}", "{kind: sequence, from: 2}"},
+	} {
+		mem := memstore.New(nil)
+		slow := &slowStore{Store: mem, prefix: "firn/late/", entered: make(chan struct{}), gate: make(chan struct{})}
+		s := opened(t, slow, "namespaces: {orders: "+sets[0]+"}")
+		f := s.Front(issuing.HTTP)
+		caller := local(t, f)
+		seen := map[firn.ID]bool{}
+		issue := func(n int) {
+			t.Helper()
+			var b issuing.Batch
+			if err := take(t, f, caller, "orders", n, &b); err != nil {
 				t.Fatal(err)
 			}
-			issue()
-		})
+			for _, id := range b.IDs {
+				if seen[id] {
+					t.Fatalf("%s: %d again", sets[0], id)
+				}
+				seen[id] = true
+			}
+			b.Release()
+		}
+		issue(10)
+		applied := make(chan error, 1)
+		go func() {
+			applied <- s.Apply(t.Context(), config(t, "namespaces: {orders: "+sets[1]+", late: {pool: late}}"))
+		}()
+		<-slow.entered
+		older := mem.Snapshot()
+		issue(1000)
+		mem.Restore(older)
+		close(slow.gate)
+		if err := <-applied; err != nil {
+			t.Fatal(err)
+		}
+		issue(1000)
+	}
+}
+
+// A name gets a kind when it is first used, also while a configuration waits.
+func TestAConfigurationIsRefusedForWhatWasMadeWhileItWaited(t *testing.T) {
+	slow := &slowStore{Store: memstore.New(nil), prefix: "firn/other/", entered: make(chan struct{}), gate: make(chan struct{})}
+	s := opened(t, slow, "limits: {batch: 10}")
+	f := s.Front(issuing.HTTP)
+	caller := local(t, f)
+	applied := make(chan error, 1)
+	go func() {
+		applied <- s.Apply(t.Context(), config(t, "namespaces: {late: {kind: segment}, b: {pool: other}}"))
+	}()
+	<-slow.entered
+	var b issuing.Batch
+	if err := take(t, f, caller, "late", 1, &b); err != nil {
+		t.Fatal(err)
+	}
+	close(slow.gate)
+	if err := <-applied; err == nil || !strings.Contains(err.Error(), "it cannot change from snowflake to segment while the namespace is served") {
+		t.Errorf("late has two kinds: %v", err)
+	}
+	if err := take(t, f, caller, "another", 1, &b); err != nil { // the configuration before is in force
+		t.Error(err)
 	}
 }

@@ -124,6 +124,9 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(descReady, ready)
 	now := c.service.now.Load()
+	c.service.mu.Lock()
+	setBacks := maps.Clone(c.service.setBacks) // of pools that were closed
+	c.service.mu.Unlock()
 	for _, p := range now.pools {
 		gauge(descEnd, float64(p.layout.End().Unix()), p.name)
 		held, err := p.held()
@@ -138,7 +141,15 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		counter(descOverlaps, s.Overlaps, p.name)
 		counter(descSwitches, s.Switches, p.name)
 		counter(descErrors, s.Errors, p.name)
-		counter(descSetBacks, s.SetBacks, "", p.name)
+		setBacks[p.name] += s.SetBacks
+	}
+	for pool, n := range setBacks {
+		counter(descSetBacks, n, "", pool)
+	}
+	for name, n := range c.service.memory.SetBacks() {
+		if now.namespaces[name] == nil { // a name of CosId, or one that was removed
+			counter(descSetBacks, n, name, "")
+		}
 	}
 	cannot := now.unable(maps.Keys(now.namespaces))
 	for name, ns := range now.namespaces {

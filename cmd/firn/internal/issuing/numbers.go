@@ -42,16 +42,12 @@ func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*bu
 }
 
 // number returns the template of a namespace, over its counter.
-func (b *builder) number(ctx context.Context, was *Namespace, name string, set settings.Namespace) (base, error) {
+func (b *builder) number(name string, set settings.Namespace) (base, error) {
 	cfg, _, err := set.NumberFormat()
 	if err != nil {
 		return nil, err
 	}
-	made, err := newNumbers(name, sequence.Config{Store: b.service.store, Log: b.log(name)}, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return made, made.counter.goOn(ctx, was)
+	return newNumbers(name, sequence.Config{Store: b.service.store, Memory: b.service.memory, Log: b.log(name)}, cfg)
 }
 
 func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {

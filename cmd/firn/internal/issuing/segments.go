@@ -87,19 +87,11 @@ func (s *segments) able() error {
 	return st.Err
 }
 
-// segments returns the ranges of a namespace, above those of the source that it replaces,
-// since the store may have lost them. If the old source has ids in memory, segments fetches
+// segments returns the ranges of a namespace. If the source that it replaces has ids in memory, it fetches
 // some for the new one, so that callers neither wait for the store nor fail while it is away.
 func (b *builder) segments(ctx context.Context, was *Namespace, name string, set settings.Namespace, form store.Form) (base, error) {
 	cfg := set.SegmentConfig()
-	cfg.Store, cfg.Form, cfg.Log = b.service.store, form, b.log(name)
-	var old segment.State
-	if was != nil {
-		if s, ok := was.base.(*segments); ok {
-			old = s.name.State()
-			cfg.Start = max(cfg.Start, old.Last+1)
-		}
-	}
+	cfg.Store, cfg.Memory, cfg.Form, cfg.Log = b.service.store, b.service.memory, form, b.log(name)
 	all, err := segment.New(cfg)
 	if err != nil {
 		return nil, err
@@ -109,7 +101,10 @@ func (b *builder) segments(ctx context.Context, was *Namespace, name string, set
 		return nil, errors.Join(err, all.Close(ended))
 	}
 	made := &segments{all: all, name: n, mending: mending{look: n.Prepare}}
-	if old.Left == 0 {
+	if was == nil {
+		return made, nil
+	}
+	if old, ok := was.base.(*segments); !ok || old.name.State().Left == 0 {
 		return made, nil
 	}
 	if err := made.name.Prepare(ctx); err != nil {

@@ -3,7 +3,6 @@ package issuing
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
@@ -90,37 +89,10 @@ func (s *sequences) able() error {
 func (s *sequences) look(ctx context.Context) error { return s.one.Raise(ctx, 0) }
 
 // sequence returns the counter of a namespace.
-func (b *builder) sequence(ctx context.Context, was *Namespace, name string, set settings.Namespace, form store.Form) (base, error) {
+func (b *builder) sequence(name string, set settings.Namespace, form store.Form) (base, error) {
 	cfg := set.SequenceConfig()
-	cfg.Store, cfg.Form, cfg.Log = b.service.store, form, b.log(name)
-	made, err := newSequences(name, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return made, made.goOn(ctx, was) // which closes it after an error
-}
-
-// goOn raises a counter above the last id of the counter that it replaces, since the store
-// may have lost that id. If this fails, it closes the counter.
-func (s *sequences) goOn(ctx context.Context, was *Namespace) error {
-	if was == nil {
-		return nil
-	}
-	old, ok := was.base.(*sequences)
-	if n, isNumber := was.base.(*businessNumbers); isNumber {
-		old, ok = n.counter, true
-	}
-	if !ok {
-		return nil
-	}
-	last := old.one.State().Last
-	if last == 0 {
-		return nil
-	}
-	if err := s.one.Raise(ctx, last); err != nil {
-		return errors.Join(fmt.Errorf("raise the counter above %d: %w", last, err), s.close(ended))
-	}
-	return nil
+	cfg.Store, cfg.Memory, cfg.Form, cfg.Log = b.service.store, b.service.memory, form, b.log(name)
+	return newSequences(name, cfg)
 }
 
 // SequenceState is the state of a counter in the store.

@@ -25,6 +25,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 )
 
 // maxDynamic bounds the namespaces made on first use; each has metrics of its own.
@@ -56,6 +57,7 @@ type Config struct {
 // Service issues ids. Its methods may be called concurrently. Make one with [Open] or [Start].
 type Service struct {
 	store    store.Store
+	memory   *register.Memory // of all counters, for as long as the process lives
 	log      *slog.Logger
 	base     lease.Config
 	metrics  *metrics
@@ -74,6 +76,7 @@ type Service struct {
 	closed   bool       // guarded by applying
 	mu       sync.Mutex // held briefly while now changes
 	now      atomic.Pointer[snapshot]
+	setBacks map[string]int64 // of the pools that were closed, by name; guarded by mu
 	draining atomic.Bool
 
 	judging sync.Mutex // guards judged
@@ -119,7 +122,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Shares == nil {
 		cfg.Shares = share.New(share.Limits{HTTP: math.MaxInt32, Redis: math.MaxInt32, Requests: math.MaxInt32, Percent: 100})
 	}
-	s := &Service{store: cfg.Store, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, loans: newLoans(), joining: make(chan struct{}, poolsAtOnce), examining: make(chan struct{}, 1)}
+	s := &Service{store: cfg.Store, memory: &register.Memory{}, setBacks: map[string]int64{}, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, loans: newLoans(), joining: make(chan struct{}, poolsAtOnce), examining: make(chan struct{}, 1)}
 	s.now.Store(&snapshot{})
 	if err := s.apply(ctx, cfg.Settings, (*snapshot).servable); err != nil {
 		return nil, err
@@ -178,7 +181,11 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 	if err != nil {
 		return errors.Join(err, s.release(b.made, old))
 	}
-	if err := s.release(s.install(&b), b.made); err != nil {
+	old, err = s.install(&b, cfg)
+	if err != nil {
+		return errors.Join(err, s.release(b.made, old))
+	}
+	if err := s.release(old, b.made); err != nil {
 		s.log.Warn("the configuration is in force; what it no longer needs was not given back", "error", err)
 	}
 	return nil
@@ -226,11 +233,14 @@ func (s *Service) restrict(made *snapshot) (changed bool) {
 	return true
 }
 
-// install puts the built snapshot in force and returns the old one.
-func (s *Service) install(b *builder) (old *snapshot) {
+// install puts the built snapshot in force, unless what was made on first use meanwhile forbids it, and returns the old one.
+func (s *Service) install(b *builder, cfg settings.Config) (old *snapshot, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old = s.now.Load()
+	if err := old.allows(cfg); err != nil {
+		return old, err
+	}
 	b.made.generation = max(b.made.generation, old.generation+1)
 	if b.made.dynamic != nil {
 		for name := range old.namespaces { // those made while this was built, too
@@ -238,7 +248,7 @@ func (s *Service) install(b *builder) (old *snapshot) {
 		}
 	}
 	s.now.Store(b.made)
-	return old
+	return old, nil
 }
 
 // release closes everything in from that is not in kept.
@@ -262,11 +272,25 @@ func (s *Service) release(from, kept *snapshot) error {
 	}
 	for _, p := range from.pools {
 		if !pools[p] {
-			together.do(ctx, p.close)
+			together.do(ctx, func(ctx context.Context) error { return s.closePool(ctx, p) })
 		}
 	}
 	return together.wait()
 }
+
+// closePool closes a pool and keeps its count of set backs, which metrics show for as long as the process lives.
+func (s *Service) closePool(ctx context.Context, p *pool) error {
+	err := p.close(ctx)
+	if l := p.lease.Load(); l != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.setBacks[p.name] += l.State().SetBacks
+	}
+	return err
+}
+
+// Memory is what the process knows of the store's counters.
+func (s *Service) Memory() *register.Memory { return s.memory }
 
 // A closing gives back workers and ranges concurrently, within one timeout for all.
 type closing struct {

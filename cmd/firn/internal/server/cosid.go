@@ -24,7 +24,7 @@ var cosidPaths = []string{"/machines/", "/segments/", "/ids", "/ids/"}
 func (s *Server) registerCosID(mux *http.ServeMux, st store.Store, nothing http.Handler) error {
 	d := &distributor{front: s.service.Front(issuing.CosID), cfg: s.cfg.Load}
 	h, err := cosid.Handler(cosid.Config{
-		Store: st, Issue: d.issue, Allow: d.allow, Segment: d.segment, Create: d.create, Skip: d.skip, Take: d.front.Charge, Observe: d.observe, Log: s.log,
+		Store: st, Memory: s.service.Memory(), Issue: d.issue, Allow: d.allow, Segment: d.segment, Create: d.create, Skip: d.skip, Take: d.front.Charge, Observe: d.observe, Log: s.log,
 	})
 	if err != nil {
 		return err

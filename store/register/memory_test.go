@@ -1,0 +1,79 @@
+package register_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store/register"
+)
+
+func TestOneAtATimeMovesACounter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m register.Memory
+		k := m.Of("orders")
+		if k != m.Of("orders") || k == m.Of("users") {
+			t.Fatal("a name is not one counter")
+		}
+		enter := func(ctx context.Context) error { return k.Enter(ctx, firn.SystemTime()) }
+		if err := enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		why := errors.New("no patience")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		left, inside, most := make(chan error), 0, 0
+		go func() { left <- enter(ctx) }()
+		for range 3 {
+			go func() {
+				if err := enter(t.Context()); err != nil {
+					t.Error(err)
+				}
+				inside++
+				most = max(most, inside)
+				time.Sleep(time.Second) // of the bubble: the others have had their chance
+				k.Had(k.High() + 1)
+				inside--
+				k.Leave()
+			}()
+		}
+		synctest.Wait()
+		cancel(why)
+		if err := <-left; !errors.Is(err, why) {
+			t.Error(err)
+		}
+		k.Leave()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if most != 1 || k.High() != 3 {
+			t.Errorf("%d at a time, %d", most, k.High())
+		}
+		if err := enter(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAMemoryKnowsTheGreatestIDAndCountsSetBacks(t *testing.T) {
+	var m register.Memory
+	k := m.Of("orders")
+	k.Had(10)
+	k.Had(7)
+	k.Lacks(3, 7)
+	if k.High() != 10 {
+		t.Error(k.High())
+	}
+	k.Lacks(8, 10)
+	if k.High() != 7 {
+		t.Error(k.High())
+	}
+	m.Of("users").Had(1)
+	k.SetBack()
+	k.SetBack()
+	if all := m.SetBacks(); !maps.Equal(all, map[string]int64{"orders": 2}) {
+		t.Error(all)
+	}
+}
