@@ -380,3 +380,49 @@ func TestALeadBeyondTheToleranceIsRefusedUnlessThePoolIsStrict(t *testing.T) {
 		}
 	}
 }
+
+// A distantStore answers after 5 ms of a bubble.
+type distantStore struct{ *memstore.Store }
+
+func (s distantStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	time.Sleep(5 * time.Millisecond)
+	return s.Store.Get(ctx, key)
+}
+
+func (s distantStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	time.Sleep(5 * time.Millisecond)
+	return s.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+// A look that finds its slot forgotten may be the one that moves the fence, and with a short window the next one comes too late.
+func TestAWipeCostsNoHolderThatReachesTheStoreItsWorker(t *testing.T) {
+	layout, err := firn.ParseLayout("41/0/10/12,epoch=2000-01-01") // where bubbles begin
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, window := range []time.Duration{2 * time.Second, 10 * time.Second, 12 * time.Second} {
+		for at := range 40 {
+			synctest.Test(t, func(t *testing.T) {
+				mem := memstore.New(nil)
+				l, err := Open(t.Context(), Config{Store: distantStore{mem}, Window: window, Generator: firn.Config{Layout: layout}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(20*time.Second + time.Duration(at)*window/40)
+				mem.Restore(nil)
+				for wiped := time.Now(); time.Since(wiped) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+					if _, err := l.Next(t.Context()); err != nil {
+						t.Errorf("window %v, wiped %d/40 of it after 20s: %v later: %v", window, at, time.Since(wiped), err)
+						break
+					}
+				}
+				if s := l.State(); s.Losses != 0 || s.SetBacks != 1 {
+					t.Errorf("window %v, wiped %d/40 of it after 20s: %+v", window, at, s)
+				}
+				if err := l.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

@@ -36,15 +36,20 @@ func (s *poolSource) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.
 		return held, err
 	}
 	current := s.beginLook(ctx, h)
-	held, err = s.stay(ctx, current, held, ask)
+	held, restored, err := s.stay(ctx, current, held, ask)
+	if restored && ask != nil { // the fence is only where it was
+		current = s.beginLook(ctx, h)
+		held, _, err = s.stay(ctx, current, held, ask)
+	}
 	if err != nil {
 		current.failed(err)
 	}
 	return held, err
 }
 
-// stay reads a slot and writes what the rules decide. With an ask, it moves the fence.
-func (s *poolSource) stay(ctx context.Context, current *look, held firn.Grant, ask *Ask) (_ firn.Grant, err error) {
+// stay reads a slot and writes what the rules decide. With an ask, it moves the fence, unless the slot was forgotten: then it
+// is restored, with the fence held.
+func (s *poolSource) stay(ctx context.Context, current *look, held firn.Grant, ask *Ask) (_ firn.Grant, restored bool, err error) {
 	h := current.at
 	reg := s.slot(held.Worker)
 	reg.Patience = patience(s.cfg.Look)
@@ -63,7 +68,7 @@ func (s *poolSource) stay(ctx context.Context, current *look, held firn.Grant, a
 		found, err = s.parse(entry)
 	}
 	if err != nil {
-		return held, errors.Join(fmt.Errorf("lease: look at worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err), clockErr)
+		return held, false, errors.Join(fmt.Errorf("lease: look at worker %d of pool %q: %w", held.Worker, s.cfg.Pool, err), clockErr)
 	}
 	here := *s.checked.Load()
 	wish := h.fence
@@ -102,14 +107,14 @@ func (s *poolSource) stay(ctx context.Context, current *look, held firn.Grant, a
 		if errors.Is(err, ErrOverlap) {
 			s.change(h, func(h *holding) { h.overlap = err })
 		}
-		return held, err
+		return held, false, err
 	}
 	current.counts()
 	s.change(h, func(h *holding) { h.fence = max(h.fence, m.fence) })
 	if clockErr == nil {
 		held.Through = m.fence
 	}
-	return held, clockErr
+	return held, m.forgot && clockErr == nil, clockErr
 }
 
 // move writes what decide returns for a slot, and returns it once confirmed. If the store has less than
