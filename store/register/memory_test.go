@@ -57,6 +57,46 @@ func TestOneAtATimeMovesACounter(t *testing.T) {
 	})
 }
 
+func TestWhoEndsWaitingTakesNobodysTurn(t *testing.T) {
+	for round := range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			var m register.Memory
+			k := m.Of("orders")
+			enter := func(ctx context.Context) error { return k.Enter(ctx, firn.SystemTime()) }
+			if err := enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { // the first that waits ends as its turn comes, or before
+				if enter(ctx) == nil {
+					k.Leave()
+				}
+			}()
+			synctest.Wait()
+			entered := make(chan error, 1)
+			go func() { entered <- enter(t.Context()) }()
+			synctest.Wait()
+			cancel()
+			if round%2 == 0 {
+				synctest.Wait()
+				select {
+				case <-entered:
+					t.Fatal("two have entered")
+				default:
+				}
+			}
+			k.Leave()
+			if err := <-entered; err != nil {
+				t.Error(err)
+			}
+			k.Leave()
+			if err := enter(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestAMemoryKnowsTheGreatestIDAndCountsSetBacks(t *testing.T) {
 	var m register.Memory
 	k := m.Of("orders")
@@ -71,9 +111,10 @@ func TestAMemoryKnowsTheGreatestIDAndCountsSetBacks(t *testing.T) {
 		t.Error(k.High())
 	}
 	m.Of("users").Had(1)
+	m.Of("bills").SetBack()
 	k.SetBack()
 	k.SetBack()
-	if all := m.SetBacks(); !maps.Equal(all, map[string]int64{"orders": 2}) {
+	if all := m.SetBacks(); !maps.Equal(all, map[string]int64{"orders": 2, "bills": 1}) {
 		t.Error(all)
 	}
 }
