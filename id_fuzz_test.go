@@ -170,7 +170,7 @@ func FuzzIDScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, n int64, text string) {
 		want, ok := wantParse(firn.Decimal, text)
 		var src any
-		switch kind % 5 {
+		switch kind % 6 {
 		case 0:
 			src, want, ok = n, firn.ID(n), n >= 0
 		case 1:
@@ -181,6 +181,8 @@ func FuzzIDScan(f *testing.F) {
 			src, ok = nil, false
 		case 4:
 			src, ok = float64(n), false
+		case 5:
+			src, want, ok = uint64(n), firn.ID(n), n >= 0
 		}
 		id := firn.ID(42)
 		if !ok {

@@ -34,11 +34,18 @@ func TestIDIsAnIntegerToDatabases(t *testing.T) {
 }
 
 func TestIDScansIntegersAndDecimalText(t *testing.T) {
-	for _, src := range []any{int64(7), "7", []byte("7"), "0000000000000000007"} {
+	for _, src := range []any{
+		int64(7), "7", []byte("7"), "0000000000000000007",
+		int(7), int8(7), int16(7), int32(7), uint(7), uint8(7), uint16(7), uint32(7), uint64(7),
+	} {
 		var id firn.ID
 		if err := id.Scan(src); id != 7 || err != nil {
 			t.Errorf("Scan(%T %[1]v) = %d, %v, want 7", src, id, err)
 		}
+	}
+	var id firn.ID
+	if err := id.Scan(uint64(firn.MaxID)); id != firn.MaxID || err != nil {
+		t.Errorf("the greatest id of an unsigned column is %d, %v", id, err)
 	}
 }
 
@@ -51,6 +58,8 @@ func TestIDRefusesOtherColumns(t *testing.T) {
 	}{
 		{"NULL points to sql.Null", nil, firn.ErrSyntax, "sql.Null[firn.ID]"},
 		{"a negative integer", int64(-5), firn.ErrRange, "id -5 is out of range: 0 to 9223372036854775807 are allowed"},
+		{"a negative int", -5, firn.ErrRange, "ids are not negative"},
+		{"an unsigned integer above all ids", uint64(firn.MaxID) + 1, firn.ErrRange, "id 9223372036854775808 is out of range: 0 to 9223372036854775807 are allowed"},
 		{"negative text", "-5", firn.ErrSyntax, "ids are not negative"},
 		{"negative bytes", []byte("-5"), firn.ErrSyntax, "ids are not negative"},
 		{"text that is no number", "ab", firn.ErrSyntax, "'a' at position 1"},
