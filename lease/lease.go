@@ -138,9 +138,9 @@ type Lease struct {
 	began  time.Duration // when the latest look began, or the claim, by the monotonic clock
 
 	cancel context.CancelFunc
-	done   chan struct{}
-	closed sync.Once
-	err    error // of Close
+	done   chan struct{} // closed when the background goroutine has ended
+	closed chan struct{} // closed when the first Close has ended
+	err    error         // of Close
 }
 
 // Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Errors: mistakes in cfg,
@@ -207,7 +207,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
 		config.In("Look", config.Check("look", cfg.Look, minLook, maxWindow, "")))
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
-	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, switching: func() {}, hurries: true, done: make(chan struct{})}
+	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, switching: func() {}, hurries: true, done: make(chan struct{}), closed: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence
 	if source != nil { // only Check has none
@@ -335,19 +335,30 @@ func (l *Lease) Layout() firn.Layout { return l.cfg.Generator.Layout }
 // Local is [firn.Generator.Local]: it belongs to one goroutine, and two that share one get equal ids.
 func (l *Lease) Local() *firn.Local { return l.gen.Local() }
 
-// Close stops the generator and releases its worker, and workers left whose release failed. After Close
-// no id is issued. The ctx bounds the calls of the store: if they fail, the worker stays unused until its
+// Close stops the generator and releases its worker, and workers left whose release failed. From its beginning
+// on no id is issued. The ctx bounds the calls of the store: if they fail, the worker stays unused until its
 // fence. Close may be called twice, and concurrently: later calls return what the first did.
 func (l *Lease) Close(ctx context.Context) error {
-	l.closed.Do(func() {
-		l.mu.Lock()
-		l.closing = true
-		l.switching()
-		l.mu.Unlock()
-		l.wake()
-		l.cancel()
-		l.err = errors.Join(turns.Wait(context.WithoutCancel(ctx), l.cfg.Generator.Time, l.done), l.leave(ctx))
-	})
+	l.mu.Lock()
+	first := !l.closing
+	l.closing = true
+	l.switching()
+	l.mu.Unlock()
+	if !first {
+		if err := turns.Wait(ctx, l.cfg.Generator.Time, l.closed); err != nil {
+			return turns.Ended(ctx, "lease: wait for the first Close", err)
+		}
+		return l.err
+	}
+	defer close(l.closed)
+	l.gen.Stop()
+	l.wake()
+	l.cancel()
+	late := turns.Wait(ctx, l.cfg.Generator.Time, l.done)
+	if late != nil {
+		late = turns.Ended(ctx, "lease: wait for the look under way", late)
+	}
+	l.err = errors.Join(late, l.leave(ctx))
 	return l.err
 }
 

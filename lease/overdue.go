@@ -200,16 +200,17 @@ func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
 	}
 }
 
-// Check is [firn.Generator.Check]. It returns nil while calls wait for a look that is overdue.
+// Check is [firn.Generator.Check]. It returns nil while calls wait for a look that is overdue, up to the fence.
 func (l *Lease) Check() error {
 	err := l.gen.Check()
 	var at *firn.FenceError
 	if !errors.As(err, &at) || at.Revoked {
 		return err
 	}
+	now := l.gen.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state.Err == nil && at.Tick < l.grant.Through {
+	if l.state.Err == nil && max(at.Tick+1, now) <= l.grant.Through {
 		return nil
 	}
 	return err

@@ -16,9 +16,10 @@ const (
 
 // A handler passes records on to another one, which may block: standard error may be a pipe that nothing reads. The
 // goroutine that looks at a slot logs too, and must not stop for that: newcomers wait 12 s for it. So a caller waits for
-// logWait at most, and not at all while earlier records still wait. Those that find no room are counted.
+// logWait at most, and not at all while earlier records still wait. Those that find no room are counted. The other
+// handler is not embedded: its Enabled may wait for the same lock as its Handle, so only the writing goroutine calls both.
 type handler struct {
-	slog.Handler
+	to      slog.Handler
 	records *records
 }
 
@@ -49,9 +50,12 @@ func unblocked(log *slog.Logger) *slog.Logger {
 	return slog.New(handler{log.Handler(), &records{}})
 }
 
+// Enabled implements [slog.Handler]. Whether a record is enabled is asked when it is written.
+func (handler) Enabled(context.Context, slog.Level) bool { return true }
+
 // Handle implements [slog.Handler]. It returns no error of the handler behind it, as loggers report none.
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	waits, written := h.records.add(record{r.Clone(), context.WithoutCancel(ctx), h.Handler, make(chan struct{})})
+	waits, written := h.records.add(record{r.Clone(), context.WithoutCancel(ctx), h.to, make(chan struct{})})
 	if !waits {
 		return nil
 	}
@@ -67,12 +71,12 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs implements [slog.Handler].
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return handler{h.Handler.WithAttrs(attrs), h.records}
+	return handler{h.to.WithAttrs(attrs), h.records}
 }
 
 // WithGroup implements [slog.Handler].
 func (h handler) WithGroup(name string) slog.Handler {
-	return handler{h.Handler.WithGroup(name), h.records}
+	return handler{h.to.WithGroup(name), h.records}
 }
 
 // add reports whether the caller may wait until its record is written.
@@ -102,12 +106,18 @@ func (q *records) write() {
 		r, lost := q.waiting[0], q.lost
 		q.waiting, q.lost = q.waiting[1:], 0
 		q.mu.Unlock()
-		_ = r.to.Handle(r.ctx, r.Record)
+		r.write(r.Record)
 		if lost > 0 {
 			notice := slog.NewRecord(time.Now(), slog.LevelWarn, "records of this log were lost, as it took none for a while", 0)
 			notice.Add("records", lost)
-			_ = r.to.Handle(r.ctx, notice)
+			r.write(notice)
 		}
 		close(r.written)
+	}
+}
+
+func (r record) write(text slog.Record) {
+	if r.to.Enabled(r.ctx, text.Level) {
+		_ = r.to.Handle(r.ctx, text)
 	}
 }

@@ -102,3 +102,50 @@ func TestALogThatBlocksHoldsNoCallerUp(t *testing.T) {
 		}
 	})
 }
+
+// A counting handler asks Enabled under the lock under which it writes, as those do that count or sample.
+type counting struct {
+	slog.Handler
+	lock chan struct{} // a mutex would not let time pass
+}
+
+func (c counting) Enabled(ctx context.Context, level slog.Level) bool {
+	c.lock <- struct{}{}
+	defer func() { <-c.lock }()
+	return c.Handler.Enabled(ctx, level)
+}
+
+func (c counting) Handle(ctx context.Context, r slog.Record) error {
+	c.lock <- struct{}{}
+	defer func() { <-c.lock }()
+	return c.Handler.Handle(ctx, r)
+}
+
+func TestALogWhoseEnabledBlocksHoldsNoCallerUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipe{opened: make(chan struct{})}
+		theirs := slog.New(counting{slog.NewTextHandler(p, nil), make(chan struct{}, 1)})
+		ours := theirs
+		config.Fill(new(firn.TimeSource), new(func() uint64), &ours)
+		go theirs.Info("of the program")
+		synctest.Wait()
+		logged := false
+		go func() {
+			for range 300 {
+				ours.Debug("is not enabled")
+				ours.Info("of the library")
+			}
+			logged = true
+		}()
+		time.Sleep(200 * time.Millisecond) // of the bubble
+		synctest.Wait()
+		if !logged {
+			t.Error("records of the library wait for the lock of the program")
+		}
+		close(p.opened)
+		synctest.Wait()
+		if text := p.text.String(); !strings.Contains(text, "of the library") || strings.Contains(text, "not enabled") {
+			t.Error(text)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// A stuck store does not return from one read, whatever its context does.
+type stuck struct {
+	store.Store
+	next    atomic.Bool
+	returns chan struct{}
+}
+
+func (*stuck) Traits() store.Traits { return store.Traits{} }
+
+func (s *stuck) Get(ctx context.Context, key string) (store.Entry, error) {
+	if s.next.Swap(false) {
+		<-s.returns
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// A store, or whatever else a program has put into the way of looks, may return when it likes, or never.
+func TestALookThatDoesNotReturnHoldsUpNeitherCheckNorClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		s := &stuck{Store: memstore.New(nil), returns: make(chan struct{})}
+		defer close(s.returns)
+		l := must(Open(t.Context(), Config{Store: s, Window: time.Minute}))
+		s.next.Store(true)
+		time.Sleep(10 * time.Second) // of the bubble
+		if err := l.Check(); err != nil {
+			t.Errorf("calls wait for the look: %v", err)
+		}
+		time.Sleep(80 * time.Second)
+		if err := l.Check(); !errors.Is(err, firn.ErrFence) {
+			t.Errorf("after the fence: %v", err)
+		}
+		limits, errs := []time.Duration{time.Second, 100 * time.Millisecond}, make(chan error, 2)
+		for _, limit := range limits {
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
+			defer cancel()
+			go func() { errs <- l.Close(ctx) }()
+			synctest.Wait()
+		}
+		if _, err := l.Next(t.Context()); !errors.Is(err, firn.ErrClosed) {
+			t.Errorf("while it is closed: %v", err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for range limits {
+			select {
+			case err := <-errs:
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			default:
+				t.Error("Close waits beyond its context")
+			}
+		}
+	})
+}
