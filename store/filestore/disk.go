@@ -164,7 +164,8 @@ func (d *osDisk) current(f *os.File) (bool, error) {
 }
 
 func (d *osDisk) unlock() {
-	_ = d.locked.Close() // it releases the lock, even with an error
+	unlock(d.locked)
+	_ = d.locked.Close() // it releases the lock too, even with an error
 	_ = d.root.Close()
 	d.locked = nil
 }

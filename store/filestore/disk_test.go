@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/firn-id/firn/store"
@@ -44,6 +45,32 @@ func TestAWriterNeverWritesToAStoreInThePlaceOfItsOwn(t *testing.T) {
 	if err := d.write("registers-.1", nil, true); err == nil {
 		t.Error("a write is confirmed that is not where its name leads")
 	}
+}
+
+// A fork without an exec, as C libraries do it, shares the open file, as a duplicate of its descriptor does.
+func TestAChildThatWasForkedUnderTheLockDoesNotKeepIt(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Create(dir)
+	if err == nil {
+		_, err = s.CompareAndSwap(t.Context(), "k", 0, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &osDisk{dir: dir}
+	if ok, err := d.tryLock(); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	child, err := syscall.Dup(int(d.locked.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(child)
+	d.unlock()
+	if ok, err := d.tryLock(); err != nil || !ok {
+		t.Error("the child has the lock", err)
+	}
+	d.unlock()
 }
 
 // The lock file is looked for first. Before the folder is listed, another process may have made it, and written.

@@ -11,7 +11,7 @@ import (
 )
 
 // lock takes the lock of a file, unless another process has it. It is an operating system lock,
-// released when the file is closed or the process ends.
+// released by unlock, or when all processes that have the open file have closed it or ended.
 func lock(f *os.File) (bool, error) {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
@@ -24,6 +24,10 @@ func lock(f *os.File) (bool, error) {
 		}
 	}
 }
+
+// unlock releases the lock, also where a child has the file too: one that was forked while the lock was held, and has not
+// executed another program.
+func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
 // identity distinguishes a file from its copies, by its inode and its last change.
 func identity(f *os.File) (string, error) {
