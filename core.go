@@ -61,6 +61,7 @@ type decision struct {
 	until int64  // actWait: Unix ns, or never
 	tried bool   // actWait: the wait counts as a try of the policy wait
 	full  bool   // actWait: the wait counts towards the limit of the policy history
+	from  Tick   // actSwitch: the first that the other worker may have
 	why   string // why a policy cannot serve, after its name
 	first uint64 // actIssue: the first position
 	count uint64 // actIssue: how many, at least 1
@@ -372,7 +373,7 @@ func (c *core) rolledBack(now int64, tick Tick, n uint64, a *attempt) decision {
 				a.why = "switch: the clock is before the epoch, where no worker can issue ids"
 			case !a.switched:
 				a.switched = true
-				return decision{act: actSwitch}
+				return decision{act: actSwitch, from: tick}
 			}
 		}
 	}

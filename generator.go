@@ -304,7 +304,7 @@ func (g *Generator) ask(ctx context.Context, n uint64) (*cell, decision, error) 
 		case busy != nil:
 			ended = g.await(ctx, busy)
 		case d.act == actSwitch:
-			g.switchWorker(ctx, &a)
+			g.switchWorker(ctx, d.from, &a)
 		case a.refusal != nil && ctx.Err() != nil && errors.Is(d.err, ErrClockBack):
 			ended = context.Cause(ctx) // the switch may have failed only because ctx ended
 		case asked && ctx.Err() != nil && errors.Is(d.err, ErrFence): // AtFence did not wait for the fence to move
@@ -345,14 +345,18 @@ func (g *Generator) try(ctx context.Context, d time.Duration, until int64, c *ce
 		if err := g.time.Sleep(ctx, longestWait); err != nil {
 			return err
 		}
-		g.mu.Lock()
-		over := g.closed || g.cell.Load() != c || g.now() >= until
-		g.mu.Unlock()
-		if over {
+		if g.over(until, c) {
 			return nil
 		}
 	}
 	return g.time.Sleep(ctx, d)
+}
+
+// over reports whether a try ends early.
+func (g *Generator) over(until int64, c *cell) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed || g.cell.Load() != c || g.now() >= until
 }
 
 // await waits until done is closed or ctx ends. A simulated time source may implement
@@ -524,24 +528,14 @@ func (g *Generator) install(grant Grant, ordered bool) {
 }
 
 // switchWorker executes the policy switch. The caller has set g.switching.
-func (g *Generator) switchWorker(ctx context.Context, a *attempt) {
-	g.mu.Lock()
-	busy, from, closed := g.switching, Tick(0), g.closed
-	if tick, ok := g.layout.tickAt(g.now()); ok && tick > 0 {
-		from = tick
-	}
-	g.mu.Unlock()
-	if closed {
-		return
-	}
-
+func (g *Generator) switchWorker(ctx context.Context, from Tick, a *attempt) {
 	var grant Grant
 	err := errors.New("Config.Switch panicked")
 	defer func() { // also if switchTo panics, since other calls wait for its end
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if busy != nil && g.switching == busy { // otherwise Stop has closed it
-			close(busy)
+		if g.switching != nil { // otherwise Stop has closed it
+			close(g.switching)
 			g.switching = nil
 		}
 		g.switched(grant, err, a)

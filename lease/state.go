@@ -57,10 +57,11 @@ func (l *Lease) failed(what string, worker int64, err error) { l.fail(what, work
 
 // fail is failed, and logs a warning in any case if warn is set.
 func (l *Lease) fail(what string, worker int64, err error, warn bool) {
+	now := l.cfg.Generator.Time.Monotonic()
 	l.mu.Lock()
 	l.state.Errors++
 	level := slog.LevelWarn
-	if !l.outage.Fails(err, l.cfg.Generator.Time.Monotonic()) && !warn {
+	if !l.outage.Fails(err, now) && !warn {
 		level = slog.LevelDebug
 	}
 	l.state.Err = err

@@ -69,3 +69,22 @@ func TestALookThatDoesNotReturnHoldsUpNeitherCheckNorClose(t *testing.T) {
 		}
 	})
 }
+
+// A shaky clock panics when it is read.
+type shaky struct{ firn.TimeSource }
+
+func (shaky) Monotonic() time.Duration { panic("shaky") }
+
+// Programs recover from panics of a handler, and go on. A call that switches workers records its failure.
+func TestAPanicOfTheClockLocksNoLease(t *testing.T) {
+	l := newWorld(t).start()
+	l.cfg.Generator.Time = shaky{l.cfg.Generator.Time}
+	func() {
+		defer func() { _ = recover() }()
+		l.failed("switch worker", 1, errors.New("away"))
+	}()
+	if !l.mu.TryLock() {
+		t.Fatal("it is locked")
+	}
+	l.mu.Unlock()
+}

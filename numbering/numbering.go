@@ -169,8 +169,9 @@ func (f *Format) PerPeriod() int64 { return f.block - 1 }
 // Left returns how many numbers of the present period, or in all, are left if last is the greatest id of the counter that
 // anybody got. It asks no store: the present is as of the latest Reserve and the time since.
 func (f *Format) Left(last firn.ID) int64 {
+	wall := f.wall()
 	f.mu.Lock()
-	now := f.wall().Add(f.latest.offset).In(f.cfg.Zone)
+	now := wall.Add(f.latest.offset).In(f.cfg.Zone)
 	f.mu.Unlock()
 	begins := max(f.period.index(now), int64(last)/f.block) * f.block
 	return begins + f.PerPeriod() - max(int64(last), begins+f.cfg.Start-1)

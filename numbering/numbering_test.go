@@ -401,3 +401,31 @@ func TestAFormatSaysWhatIsLeftOfThePresentPeriod(t *testing.T) {
 		t.Errorf("%d are left by the store's clock", got)
 	}
 }
+
+// shaky is a clock that panics at the next reading, once that is set.
+type shaky struct {
+	firn.TimeSource
+	next bool
+}
+
+func (s *shaky) Wall() time.Time {
+	if s.next {
+		s.next = false
+		panic("shaky")
+	}
+	return s.TimeSource.Wall()
+}
+
+// Programs recover from panics of a handler, and go on.
+func TestAPanicOfTheClockHoldsNoLaterCallUp(t *testing.T) {
+	clock := &shaky{TimeSource: newClock("2026-11-30T12:00:00Z")}
+	f := process(t, newStore(), numbering.Config{Template: "{yyyyMMdd}-{n:3}", Time: clock})
+	clock.next = true
+	func() {
+		defer func() { _ = recover() }()
+		f.Left(0)
+	}()
+	if left := f.Left(0); clock.next || left != 999 { // or it waits for ever
+		t.Error(left)
+	}
+}

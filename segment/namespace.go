@@ -151,9 +151,8 @@ func (n *Namespace) Prepare(ctx context.Context) error {
 // look starts a fetch if one is due.
 func (n *Namespace) look(c *cell) {
 	n.mu.Lock()
-	fetch := n.ids.cell.Load() == c && n.decide()
-	n.mu.Unlock()
-	if fetch {
+	defer n.mu.Unlock()
+	if n.ids.cell.Load() == c && n.decide() {
 		n.all.enqueue(n)
 	}
 }
@@ -167,27 +166,7 @@ func (n *Namespace) decide() bool {
 // wait returns once w is served, with what it got. Until then it waits for the fetch under way, or a
 // new one, and fails if that fails.
 func (n *Namespace) wait(ctx context.Context, w *waiter) (Range, error) {
-	fetch := false
-	n.mu.Lock()
-	switch {
-	case n.ids.closed:
-		w.err = firn.ErrClosed
-	case n.ids.serve(w):
-		fetch = n.decide()
-	case ctx.Err() != nil:
-		w.err = n.ended(ctx, context.Cause(ctx))
-	default:
-		n.waiting.waits++
-		if w.err = n.refill.starve(); w.err == nil {
-			n.waiting.join(w)
-			fetch = n.decide()
-		}
-	}
-	n.mu.Unlock()
-	if fetch {
-		n.all.enqueue(n)
-	}
-	if w.done == nil {
+	if n.ask(ctx, w); w.done == nil {
 		return w.got, w.err
 	}
 	if err := turns.Wait(ctx, n.all.cfg.Time, w.done); err != nil {
@@ -198,6 +177,30 @@ func (n *Namespace) wait(ctx context.Context, w *waiter) (Range, error) {
 		}
 	}
 	return w.got, w.err
+}
+
+// ask serves w or lets it fail, or else lets it wait. It starts a fetch if one is due.
+func (n *Namespace) ask(ctx context.Context, w *waiter) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.ids.closed:
+		w.err = firn.ErrClosed
+		return
+	case n.ids.serve(w):
+	case ctx.Err() != nil:
+		w.err = n.ended(ctx, context.Cause(ctx))
+		return
+	default:
+		n.waiting.waits++
+		if w.err = n.refill.starve(); w.err != nil {
+			return
+		}
+		n.waiting.join(w)
+	}
+	if n.decide() {
+		n.all.enqueue(n)
+	}
 }
 
 // ended is the error of a call whose wait ctx has ended, with its cause err.
