@@ -237,7 +237,7 @@ func (l *Lease) pendingReleases() []pendingRelease {
 
 // release gives a worker back, unless another process has it by now.
 func (l *Lease) release(ctx context.Context, p pendingRelease) error {
-	if err := l.source.Release(ctx, p.grant, p.last); err != nil && !errors.Is(err, ErrLost) {
+	if err := l.source.Release(ctx, p.grant, p.last); err != nil && (ctx.Err() != nil || !errors.Is(err, ErrLost)) { // which may be the cause of ctx
 		return err
 	}
 	l.cfg.Log.Info("worker released", "worker", p.grant.Worker)

@@ -139,13 +139,11 @@ func (s *poolSource) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (
 	if err == nil {
 		err = s.unmoved(ctx, pool, written.Life)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		s.hold(h)
 		return firn.Grant{Worker: h.worker, After: h.after, Through: h.fence}, nil
-	case errors.Is(err, ErrLost):
-		return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
 	}
+	// Whatever err is: it may be the cause of ctx, which may be any error.
 	return firn.Grant{}, errors.Join(fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err), s.unclaim(ctx, h, slot))
 }
 

@@ -238,7 +238,7 @@ func (r *rules) lead(ask Ask) firn.Tick {
 // that the claim wrote. The grant starts at the present, if that is later.
 func (r *rules) outwaited(h holding, found *Slot, now firn.Tick, ask Ask) (move, error) {
 	if found == nil || found.Owner != r.token || found.Free || found.After != h.after {
-		return move{}, lost("its slot changed while the claim waited")
+		return move{}, fmt.Errorf("its slot changed while the claim waited: %w", errAgain)
 	}
 	m := move{holding: h, write: true}
 	m.after = max(h.after, now-1)

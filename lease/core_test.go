@@ -29,6 +29,8 @@ func verdict(m move, err error) string {
 		return "overlap"
 	case errors.Is(err, ErrLost):
 		return "lost"
+	case errors.Is(err, errAgain):
+		return "changed"
 	case err != nil:
 		return err.Error()
 	}
@@ -275,10 +277,10 @@ func TestAStrictClaimMustBeAsItWasAfterItsWait(t *testing.T) {
 		"a tick later":                  {&mine, 2003, ask, "(2002,2103]"},
 		"with too long a window":        {&mine, 2001, Ask{Now: 2001, From: 2001, Window: 5000}, "(2001,2959]"},
 		"by a clock that is far behind": {&mine, 1000, ask, "(2001,2001]"},
-		"gone":                          {nil, 2000, ask, "lost"},
-		"another's":                     {&other, 2000, ask, "lost"},
-		"another of ours":               {&moved, 2000, ask, "lost"},
-		"given back":                    {&given, 2000, ask, "lost"},
+		"gone":                          {nil, 2000, ask, "changed"},
+		"another's":                     {&other, 2000, ask, "changed"},
+		"another of ours":               {&moved, 2000, ask, "changed"},
+		"given back":                    {&given, 2000, ask, "changed"},
 	} {
 		m, err := strictly().outwaited(holding{worker: 3, after: 2001, fence: 2100, over: 7}, c.found, c.now, c.ask)
 		if got := verdict(m, err); got != c.want || err == nil && (m.worker != 3 || m.over != 7) {

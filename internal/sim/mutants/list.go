@@ -342,7 +342,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim is not looked at after its wait", regime: sim.Strict,
 		edits: []edit{
-			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.After != h.after {\n\t\treturn move{}, lost(\"its slot changed while", "\tif found == nil && h.fence < 0 {\n\t\treturn move{}, lost(\"its slot changed while"},
+			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.After != h.after {\n\t\treturn move{}, fmt.Errorf(\"its slot changed while", "\tif found == nil && h.fence < 0 {\n\t\treturn move{}, fmt.Errorf(\"its slot changed while"},
 		},
 	},
 	{
@@ -354,7 +354,7 @@ var mutants = []mutant{
 	{
 		name: "a strict claim that vanished is written again", regime: sim.Strict,
 		edits: []edit{
-			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.After != h.after {\n\t\treturn move{}, lost(\"its slot changed while", "\tif found != nil && (found.Owner != r.token || found.Free || found.After != h.after) {\n\t\treturn move{}, lost(\"its slot changed while"},
+			{"lease/core.go", "\tif found == nil || found.Owner != r.token || found.Free || found.After != h.after {\n\t\treturn move{}, fmt.Errorf(\"its slot changed while", "\tif found != nil && (found.Owner != r.token || found.Free || found.After != h.after) {\n\t\treturn move{}, fmt.Errorf(\"its slot changed while"},
 		},
 	},
 	{

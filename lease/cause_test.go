@@ -1,0 +1,39 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+)
+
+// An errgroup, for example, cancels with the first error of its goroutines, which may be that of another lease.
+func TestAClaimIsUndoneWhateverTheCauseOfItsContext(t *testing.T) {
+	for _, cause := range []error{errors.New("plain"), ErrLost, ErrOverlap, ErrFull, errAgain, errPart, errPast, store.ErrConflict, store.ErrForeign} {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		hooks := &hooked{Store: w.mem, afterWrite: func() { cancel(cause) }}
+		cfg := w.config(func(c *Config) { c.Store = hooks })
+		_, err := start(ctx, must(newPoolSource(cfg)), cfg)
+		if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrConflict) {
+			t.Errorf("cause %v: %v", cause, err)
+		}
+		for _, slot := range must(Inspect(context.Background(), w.mem, "default")).Slots {
+			if !slot.Free {
+				t.Errorf("cause %v: %+v", cause, slot)
+			}
+		}
+	}
+}
+
+// The worker stays unused until its fence then.
+func TestAReleaseThatFailsIsReportedWhateverTheCauseOfItsContext(t *testing.T) {
+	w := newWorld(t)
+	l := w.start()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(ErrLost)
+	if err := l.Close(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
