@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 // An errgroup, for example, cancels with the first error of its goroutines, which may be that of another lease.
@@ -35,5 +36,32 @@ func TestAReleaseThatFailsIsReportedWhateverTheCauseOfItsContext(t *testing.T) {
 	cancel(ErrLost)
 	if err := l.Close(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// A store may be locked, as an SQLite file is: then nobody was quicker.
+func TestJoiningThatItsContextEndsSaysNothingOfOthers(t *testing.T) {
+	for n := 1; ; n++ {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(context.Background())
+		calls := 0
+		w.store.Script = func(storetest.Call) storetest.Outcome {
+			if calls++; calls == n {
+				cancel()
+			}
+			return storetest.Pass
+		}
+		cfg := w.config(w.shared)
+		_, err := start(ctx, must(newPoolSource(cfg)), cfg)
+		if err == nil {
+			if n < 10 {
+				t.Errorf("only %d calls", n)
+			}
+			cancel()
+			return
+		}
+		if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrConflict) {
+			t.Errorf("canceled at call %d: %v", n, err)
+		}
 	}
 }

@@ -123,15 +123,16 @@ func (s *poolSource) claim(ctx context.Context, pool Pool, slot Slot, ask Ask) (
 		if store.Unapplied(err) && !reg.Unsettled() {
 			s.unbegin(h)
 		}
-		again := !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
+		retry := !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrUnavailable)
 		if !store.Unapplied(err) {
 			// It may be applied, even later. At worst the worker stays unused until its fence.
 			err = errors.Join(err, s.unclaim(ctx, h, slot))
 		}
-		if again {
-			return firn.Grant{}, fmt.Errorf("%w: %w", errAgain, err)
+		err = fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
+		if retry {
+			err = again(ctx, err)
 		}
-		return firn.Grant{}, fmt.Errorf("lease: claim worker %d of pool %q: %w", slot.Worker, s.cfg.Pool, err)
+		return firn.Grant{}, err
 	}
 	if s.rules.strict > 0 {
 		h, err = s.outwait(ctx, reg, h, ask)

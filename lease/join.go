@@ -117,7 +117,7 @@ func (s *poolSource) attend(ctx context.Context, pool Pool, wait time.Duration) 
 			err = reg.Writable(ctx) // holders that find their slots gone must write them
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %w", errAgain, err)
+			return again(ctx, err)
 		}
 	}
 	return nil

@@ -241,3 +241,11 @@ var (
 	// errSlow: the store answered, but later than holders wait.
 	errSlow = fmt.Errorf("%w: it answers too slowly for holders to look", store.ErrUnavailable)
 )
+
+// again returns errAgain with the reason, unless that is the end of ctx: then no other was quicker.
+func again(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(err, store.ErrConflict) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errAgain, err)
+}
