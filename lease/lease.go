@@ -197,7 +197,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	if g.Switch != nil || g.Retired != nil || g.AtFence != nil || g.Unfenced {
 		return nil, config.Mistake("lease", "Generator", "has Switch, Retired, AtFence or Unfenced, which a lease sets itself: leave them out")
 	}
-	g.Layout = cmp.Or(g.Layout, firn.DefaultLayout())
+	g.Layout, g.Rollback = cmp.Or(g.Layout, firn.DefaultLayout()), slices.Clone(g.Rollback)
 	config.Fill(&g.Time, &g.Random, &cfg.Log)
 	cfg.Window = cmp.Or(cfg.Window, defaultWindow)
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)

@@ -307,3 +307,16 @@ func TestANilStoreOrSourceIsAnErrorThatSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// A program may build its next Config in the same slice.
+func TestAChainIsTheCallersNoMore(t *testing.T) {
+	w := newWorld(t)
+	chain := firn.Rollback{firn.RunAhead(5)}
+	l := w.start(func(c *Config) { c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, chain })
+	chain[0] = firn.RunAhead(5000)
+	for of, g := range map[string]firn.Config{"lease": l.cfg.Generator, "slots": l.source.(*poolSource).cfg.Generator} {
+		if lead := g.Lead(); lead > time.Second {
+			t.Errorf("the lead of the %s became %v", of, lead)
+		}
+	}
+}

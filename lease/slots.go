@@ -90,7 +90,8 @@ func configure(cfg Config) (*poolSource, error) {
 	cfg.Look = cmp.Or(cfg.Look, defaultLook)
 	cfg.PID = cmp.Or(cfg.PID, os.Getpid())
 	config.Fill(&cfg.Generator.Time, &cfg.Generator.Random, &cfg.Log)
-	if cfg.Pinned != nil { // the caller may change its own
+	cfg.Generator.Rollback = slices.Clone(cfg.Generator.Rollback) // the caller may change its own
+	if cfg.Pinned != nil {
 		worker := *cfg.Pinned
 		cfg.Pinned, cfg.Spares = &worker, slices.Clone(cfg.Spares)
 	}

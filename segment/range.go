@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/firn-id/firn"
@@ -23,8 +24,8 @@ type Range struct {
 	use            *register.Use // in the record of that write
 }
 
-// Len returns how many ids the range holds.
-func (r Range) Len() int { return int(r.Count) }
+// Len returns how many ids the range holds, and the greatest int if there are more, on 32 bits.
+func (r Range) Len() int { return int(min(max(r.Count, 0), math.MaxInt)) }
 
 // stride returns the distance between ids; a Stride that was left out is 1.
 func (r Range) stride() firn.ID { return firn.ID(cmp.Or(r.Stride, 1)) }
@@ -45,10 +46,10 @@ func (r Range) All() iter.Seq[firn.ID] {
 	}
 }
 
-// AppendTo appends the ids to dst in order.
+// AppendTo appends the ids to dst in order. It panics if no slice can hold them.
 func (r Range) AppendTo(dst []firn.ID) []firn.ID {
 	begin := len(dst)
-	dst = slices.Grow(dst, max(r.Len(), 0))[:begin+max(r.Len(), 0)]
+	dst = slices.Grow(dst, r.Len())[:begin+r.Len()]
 	id := r.First
 	for i := begin; i < len(dst); i++ { // All would be slower
 		dst[i] = id

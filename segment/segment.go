@@ -143,6 +143,7 @@ func (c *Config) fill() error {
 	c.Max = cmp.Or(c.Max, firn.MaxID)
 	c.Stride = cmp.Or(c.Stride, 1)
 	c.Form.Name = cmp.Or(c.Form.Name, store.Plain)
+	c.Form.Keys = maps.Clone(c.Form.Keys) // the caller may change its own
 	config.Fill(&c.Time, &c.Random, &c.Log)
 	if c.Memory == nil {
 		c.Memory = &register.Memory{}

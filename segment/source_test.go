@@ -268,3 +268,12 @@ func TestSettingsThatASourceIgnoresAreRefused(t *testing.T) {
 		t.Errorf("without a stride: %v to %d", got, r.Last())
 	}
 }
+
+// A source of one's own may grant more ids at once than an int counts on 32 bits.
+func TestALongRangeHasNoShortLen(t *testing.T) {
+	for count, want := range map[int64]int64{-1: 0, 0: 0, 5: 5, 1<<32 + 5: 1<<32 + 5, 1 << 40: 1 << 40, math.MaxInt64: math.MaxInt64} {
+		if got := (segment.Range{First: 1, Count: count, Stride: 1}).Len(); int64(got) != min(want, math.MaxInt) {
+			t.Errorf("%d ids have the length %d", count, got)
+		}
+	}
+}

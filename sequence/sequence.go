@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -83,6 +84,7 @@ func (cfg *Config) fill() error {
 	cfg.Start = cmp.Or(cfg.Start, 1)
 	cfg.Max = cmp.Or(cfg.Max, firn.MaxID)
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	cfg.Form.Keys = maps.Clone(cfg.Form.Keys) // the caller may change its own
 	config.Fill(&cfg.Time, &cfg.Random, &cfg.Log)
 	if cfg.Memory == nil {
 		cfg.Memory = &register.Memory{}

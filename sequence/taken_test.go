@@ -176,3 +176,26 @@ func TestAFormIsChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A program may build its next Config in the same map.
+func TestAFormIsTheCallersNoMore(t *testing.T) {
+	s, form := memstore.New(nil), keyed("1", "a")
+	segments, err1 := segment.New(segment.Config{Store: s, Form: form})
+	sequences, err2 := sequence.New(sequence.Config{Store: s, Form: form})
+	form.Keys["1"] = "b"
+	txn, err3 := sequences.Namespace("txn")
+	_, err4 := segments.Next(t.Context(), "orders")
+	_, err5 := txn.Next(t.Context())
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := s.List(t.Context(), "")
+	for _, e := range entries {
+		if !strings.Contains(string(e.Value), `"1":"a"`) {
+			t.Errorf("%s", e.Value)
+		}
+	}
+	if err != nil || len(entries) != 2 {
+		t.Error(entries, err)
+	}
+}
