@@ -50,8 +50,8 @@ type Config struct {
 	Generator firn.Config
 
 	// Window is how far ahead the fence is kept. The store may be unavailable unnoticed for half of it,
-	// less a look (and less four times Tolerance in a strict pool): the fence is renewed when half the
-	// window is left. A crashed holder's worker stays unused for a window (plus twice Tolerance, in stores
+	// less a look and half a second (and less four times Tolerance in a strict pool): the fence is renewed
+	// when half the window is left. A crashed holder's worker stays unused for a window (plus twice Tolerance, in stores
 	// that are not embedded). Window is rounded up to whole units. 100ms to 30 days. Default: 5m.
 	Window time.Duration
 	// Look is the longest time between two looks of a holder at its slot: 25ms to a quarter of Window. It must be the same
@@ -73,7 +73,8 @@ type Config struct {
 	// It needs a store with a clock. Zero: no such wait.
 	Strict time.Duration
 
-	// Pinned, if set, is the only worker that may be taken, beside Spares.
+	// Pinned, if set, is the only worker that may be taken, beside Spares. After an outage of the store beyond
+	// the fence it is free, also for its last holder, twice Tolerance after the fence, and perhaps a grace later.
 	Pinned *int64
 	// Spares are workers to take while Pinned, and those before in the list, are held: at the start, after a
 	// loss, and for the policy switch. No other process needs to leave them alone, but if others take
