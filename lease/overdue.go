@@ -210,7 +210,7 @@ func (l *Lease) Check() error {
 	now := l.gen.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state.Err == nil && max(at.Tick+1, now) <= l.grant.Through {
+	if l.state.Err == nil && at.Tick < l.grant.Through && now <= l.grant.Through {
 		return nil
 	}
 	return err

@@ -70,6 +70,24 @@ func TestALookThatDoesNotReturnHoldsUpNeitherCheckNorClose(t *testing.T) {
 	})
 }
 
+func TestCheckFailsOnceTheFenceHasPassedOrIsUsedUp(t *testing.T) {
+	w := newWorld(t)
+	l := w.watched(w.shared, func(c *Config) { c.Generator.Clock = firn.ClockWall })
+	w.time.Pass(l.State().Until.Sub(w.time.Wall()) - time.Millisecond) // the last tick
+	if err := l.Check(); err != nil {
+		t.Errorf("at the fence: %v", err)
+	}
+	w.time.Pass(time.Millisecond)
+	if err := l.Check(); !errors.Is(err, firn.ErrFence) {
+		t.Errorf("after it: %v", err)
+	}
+	ahead := w.start(func(c *Config) { c.Generator.Layout, c.Generator.Ahead, c.Pool = layout("41/0/1/0"), 9*time.Second, "ahead" })
+	w.time.Pass(ahead.State().Until.Sub(w.time.Wall()) - 5*time.Second)
+	if err := w.take(ahead, 20_000); !errors.Is(err, firn.ErrFence) || !errors.Is(ahead.Check(), firn.ErrFence) {
+		t.Errorf("its ids are used up: %v, %v", err, ahead.Check())
+	}
+}
+
 // A shaky clock panics when it is read.
 type shaky struct{ firn.TimeSource }
 
