@@ -245,7 +245,7 @@ var (
 
 // again returns errAgain with the reason, unless that is the end of ctx: then no other was quicker.
 func again(ctx context.Context, err error) error {
-	if ctx.Err() != nil && !errors.Is(err, store.ErrConflict) {
+	if ctx.Err() != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errAgain, err)

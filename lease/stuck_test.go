@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,6 +71,32 @@ func TestALookThatDoesNotReturnHoldsUpNeitherCheckNorClose(t *testing.T) {
 	})
 }
 
+// Ids end when Close begins, not when what it waits for has ended.
+func TestCloseStopsIDsBeforeItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		s := &stuck{Store: memstore.New(nil), returns: make(chan struct{})}
+		defer close(s.returns)
+		l := must(Open(t.Context(), Config{Store: s}))
+		s.next.Store(true)
+		time.Sleep(4 * time.Second)
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cause, closed := errors.New("no patience"), make(chan error, 1)
+		go func() { closed <- l.Close(ctx) }()
+		synctest.Wait()
+		if id, err := l.Next(t.Context()); !errors.Is(err, firn.ErrClosed) {
+			t.Errorf("%d, %v", id, err)
+		}
+		cancel(cause)
+		if err := <-closed; !errors.Is(err, cause) || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "wait for the look") {
+			t.Error(err)
+		}
+	})
+}
+
 func TestCheckFailsOnceTheFenceHasPassedOrIsUsedUp(t *testing.T) {
 	w := newWorld(t)
 	l := w.watched(w.shared, func(c *Config) { c.Generator.Clock = firn.ClockWall })
@@ -81,7 +108,9 @@ func TestCheckFailsOnceTheFenceHasPassedOrIsUsedUp(t *testing.T) {
 	if err := l.Check(); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("after it: %v", err)
 	}
-	ahead := w.start(func(c *Config) { c.Generator.Layout, c.Generator.Ahead, c.Pool = layout("41/0/1/0"), 9*time.Second, "ahead" })
+	ahead := w.start(func(c *Config) {
+		c.Generator.Layout, c.Generator.Ahead, c.Pool = layout("41/0/1/0"), 9*time.Second, "ahead"
+	})
 	w.time.Pass(ahead.State().Until.Sub(w.time.Wall()) - 5*time.Second)
 	if err := w.take(ahead, 20_000); !errors.Is(err, firn.ErrFence) || !errors.Is(ahead.Check(), firn.ErrFence) {
 		t.Errorf("its ids are used up: %v, %v", err, ahead.Check())
