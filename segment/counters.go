@@ -118,10 +118,9 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	}
 	known := c.cfg.Memory.Of(name)
 	above := max(ask.Above, firn.ID(known.High()))
-	if known.High() > 0 && now.Next <= uint64(known.High()) {
+	if known.High() > 0 && now.Next <= uint64(known.High()) && known.SetBack(entry.Revision) {
 		c.cfg.Log.Warn("the counter of a segment was set back, and is raised above what is known here: ids that only others know of may be made again",
 			"name", name, "next", now.Next, "above", above)
-		known.SetBack()
 	}
 	if ours {
 		now.Next -= uint64(now.step) * uint64(c.stripe.Stride)

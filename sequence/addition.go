@@ -36,7 +36,8 @@ type adder struct {
 	outage  outage.Outage
 	batch   []*request // the requests of the next addition, in order of arrival
 	writes  uint64
-	open    bool // the outcome of the latest write is unknown; the batch has its shares
+	open    bool  // the outcome of the latest write is unknown; the batch has its shares
+	shared  int64 // what was known when it got them
 }
 
 // run makes additions as long as requests wait.
@@ -78,7 +79,8 @@ func (a *adder) try() bool {
 		return a.fail(a.explain(ctx, "wait", err))
 	}
 	defer a.known.Leave()
-	a.counter.meet(a.known.High())
+	met := a.known.High()
+	a.counter.meet(met)
 	if !a.counter.read {
 		err := a.look(ctx)
 		a.ended()
@@ -95,8 +97,10 @@ func (a *adder) try() bool {
 		return true
 	}
 	last := a.counter.last
-	if a.open = a.open && a.record.Ours(); !a.open { // otherwise the shares are those of the record
+	// If the record is that write, the shares are its own, unless others of this process have had more ids since.
+	if a.open = a.open && a.record.Ours() && met == a.shared; !a.open {
 		last = a.counter.share(a.batch)
+		a.shared = a.known.High()
 		if a.refuse() {
 			return true
 		}
@@ -159,18 +163,17 @@ func (a *adder) look(ctx context.Context) error {
 	}
 	now := a.all.cfg.Time.Monotonic()
 	a.pace.took(now - began)
-	known := a.counter.learned && entry.Revision == a.counter.revision
-	if known || by == a.all.token {
+	if entry.Revision == a.counter.revision || by == a.all.token {
 		by = "" // at least no other process has written since
 	}
 	a.pace.see(now, by)
-	a.learn(last, entry.Revision)
-	if a.counter.setBack() && !known {
-		a.known.SetBack()
-		if !a.all.cfg.Strict {
-			a.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
-				"sequence", a.of.name, "found", a.counter.last, "known", a.counter.high)
-		}
+	a.counter.learn(last, entry.Revision)
+	if !a.record.Ours() { // otherwise its ids are no one's yet
+		a.known.Had(last)
+	}
+	if a.counter.setBack() && a.known.SetBack(entry.Revision) && !a.all.cfg.Strict {
+		a.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
+			"sequence", a.of.name, "found", a.counter.last, "known", a.counter.high)
 	}
 	return nil
 }
@@ -226,7 +229,8 @@ func (a *adder) write(ctx context.Context, last int64) error {
 			a.all.cfg.Log.Info("a counter is new in this store", "name", a.of.name, "first", a.counter.base()+1)
 		}
 		a.pace.wins++
-		a.learn(last, written.Revision)
+		a.counter.learn(last, written.Revision)
+		a.known.Had(last)
 		a.backoff = backoff{}
 		a.answer(last)
 		return nil
@@ -249,12 +253,6 @@ func (a *adder) write(ctx context.Context, last int64) error {
 			a.backoff.vain, a.all.cfg.Timeout, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 	}
 	return fmt.Errorf("%s: %w", a.backoff.why(), &store.TextError{Kind: store.ErrUnavailable, Err: err})
-}
-
-// learn updates what is known from the record, whether acknowledged or only seen.
-func (a *adder) learn(last int64, revision store.Revision) {
-	a.counter.learn(last, revision)
-	a.known.Had(last)
 }
 
 func (a *adder) count(note func(*State)) {

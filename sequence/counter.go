@@ -12,7 +12,6 @@ type counter struct {
 	start, max int64
 
 	read     bool           // revision and last are worth a try; otherwise read the record first
-	learned  bool           // revision and last are those of a record
 	revision store.Revision // 0: there is no record
 	last     int64          // the last id used, according to the record; 0 without a record
 	high     int64          // the highest last that this process has seen in any record
@@ -20,7 +19,7 @@ type counter struct {
 
 // learn updates the counter from the record, whether acknowledged or only seen.
 func (c *counter) learn(last int64, revision store.Revision) {
-	c.read, c.learned, c.last, c.revision = true, true, last, revision
+	c.read, c.last, c.revision = true, last, revision
 	c.high = max(c.high, last)
 }
 

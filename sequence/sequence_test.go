@@ -18,7 +18,6 @@ import (
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
-	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -334,26 +333,6 @@ func TestEndlessConflictsEnd(t *testing.T) {
 		_, err := open(t, f, sequence.Config{}).Next(background)
 		fails(t, "a store that loses every write", err, store.ErrUnavailable, ": 16 writes were not confirmed: ")
 	})
-}
-
-// What is made anew knows what the earlier one has issued.
-func TestSequencesThatShareAMemoryGoOnAboveEachOther(t *testing.T) {
-	for _, strict := range []bool{false, true} {
-		s, memory := memstore.New(nil), &register.Memory{}
-		early := open(t, s, sequence.Config{Memory: memory})
-		older := s.Snapshot()
-		want(t, early, 1)
-		late := open(t, s, sequence.Config{Memory: memory, Strict: strict})
-		want(t, early, 2)
-		s.Restore(older)
-		if _, err := late.Next(background); strict != errors.Is(err, sequence.ErrSetBack) || !strict && err != nil {
-			t.Errorf("strict %v: %v", strict, err)
-		}
-		want(t, early, map[bool]firn.ID{false: 4, true: 3}[strict])
-		if n := late.State().SetBacks; n != map[bool]int64{false: 1, true: 2}[strict] {
-			t.Errorf("strict %v: %d set backs", strict, n)
-		}
-	}
 }
 
 func TestAWipedOrOlderStoreIsRaised(t *testing.T) {

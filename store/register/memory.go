@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn/store"
 )
 
 // A Memory is what a process knows of the counters of one store: the greatest id of each that it has had, so that it makes
@@ -51,6 +52,9 @@ func (m *Memory) SetBacks() map[string]int64 {
 type Known struct {
 	high     atomic.Int64
 	setBacks atomic.Int64
+
+	isBack bool           // the counter was found below high; only for who has entered, as the next
+	back   store.Revision // of the record that was
 
 	mu      sync.Mutex // guards all below; never held while waiting
 	entered bool
@@ -100,7 +104,12 @@ func (k *Known) Leave() {
 func (k *Known) High() int64 { return k.high.Load() }
 
 // Had records that the process has had the ids up to last. Only who has entered may call it.
-func (k *Known) Had(last int64) { k.high.Store(max(k.high.Load(), last)) }
+func (k *Known) Had(last int64) {
+	if last >= k.high.Load() {
+		k.high.Store(last)
+		k.isBack = false
+	}
+}
 
 // Lacks records that the ids from first to last, which were given back, are not among those. Only who has entered may call it.
 func (k *Known) Lacks(first, last int64) {
@@ -109,8 +118,16 @@ func (k *Known) Lacks(first, last int64) {
 	}
 }
 
-// SetBack counts that the counter was found below what is known.
-func (k *Known) SetBack() { k.setBacks.Add(1) }
+// SetBack counts that the counter was found below what is known, in a record of a revision: once until the counter is above
+// again. Only who has entered may call it.
+func (k *Known) SetBack(found store.Revision) (first bool) {
+	if k.isBack && k.back == found {
+		return false
+	}
+	k.isBack, k.back = true, found
+	k.setBacks.Add(1)
+	return true
+}
 
 // SetBacks returns how often it was.
 func (k *Known) SetBacks() int64 { return k.setBacks.Load() }

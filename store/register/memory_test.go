@@ -111,9 +111,18 @@ func TestAMemoryKnowsTheGreatestIDAndCountsSetBacks(t *testing.T) {
 		t.Error(k.High())
 	}
 	m.Of("users").Had(1)
-	m.Of("bills").SetBack()
-	k.SetBack()
-	k.SetBack()
+	m.Of("bills").SetBack(1)
+	if !k.SetBack(3) || k.SetBack(3) { // the same record again
+		t.Error("it counts wrongly")
+	}
+	k.Had(5)
+	if k.SetBack(3) {
+		t.Error("the counter is not above what is known")
+	}
+	k.Had(8)
+	if !k.SetBack(3) {
+		t.Error("it is back at an earlier record, and not counted")
+	}
 	if all := m.SetBacks(); !maps.Equal(all, map[string]int64{"orders": 2, "bills": 1}) {
 		t.Error(all)
 	}
