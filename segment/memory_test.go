@@ -1,0 +1,87 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/register"
+)
+
+// fetch takes a range and returns its first id.
+func fetch(t *testing.T, from segment.Source, n int64) segment.Range {
+	t.Helper()
+	r, err := from.Fetch(t.Context(), "orders", segment.Ask{Step: n, Above: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func source(t *testing.T, s store.Store, m *register.Memory) segment.Source {
+	t.Helper()
+	made, err := segment.NewSource(segment.Config{Store: s, Memory: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestSourcesThatShareAMemoryGoOnAboveEachOther(t *testing.T) {
+	mem, memory := memstore.New(nil), &register.Memory{}
+	a, b := source(t, mem, memory), source(t, mem, memory)
+	fetch(t, a, 10)
+	older := mem.Snapshot()
+	fetch(t, a, 1) // the counter is set back by this one alone
+	mem.Restore(older)
+	if r := fetch(t, b, 5); r.First != 12 || memory.SetBacks()["orders"] != 1 {
+		t.Errorf("%v, %d set backs", r, memory.SetBacks()["orders"])
+	}
+	mem.Restore(nil)
+	if r := fetch(t, a, 5); r.First != 17 || memory.SetBacks()["orders"] != 2 {
+		t.Errorf("%v, %d set backs", r, memory.SetBacks()["orders"])
+	}
+}
+
+// Ids that were given back are not missed, whether or not the answer to that came.
+func TestWhatIsGivenBackIsNoSetBack(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		mem, memory := memstore.New(nil), &register.Memory{}
+		s := &losing{Store: mem}
+		all, err := segment.New(segment.Config{Store: s, Memory: memory, MinStep: 10, MaxStep: 10, Ahead: 1e-9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want := firn.ID(1); want < 4; want++ {
+			if id, err := all.Next(t.Context(), "orders"); id != want || err != nil {
+				t.Fatal(id, err)
+			}
+		}
+		s.lose = lost
+		if err := all.Close(context.Background()); lost != (err != nil) {
+			t.Error(err)
+		}
+		s.lose = false
+		if r, n := fetch(t, source(t, mem, memory), 5), memory.SetBacks()["orders"]; r.First != 4 || n != 0 {
+			t.Errorf("answer lost %v: %v, %d set backs", lost, r, n)
+		}
+	}
+}
+
+// losing applies writes and loses the answers.
+type losing struct {
+	*memstore.Store
+	lose bool
+}
+
+func (s *losing) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	e, err := s.Store.CompareAndSwap(ctx, key, old, value)
+	if s.lose && err == nil {
+		return store.Entry{}, errors.Join(store.ErrUnavailable, errors.New("no answer"))
+	}
+	return e, err
+}
