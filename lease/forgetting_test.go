@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -394,12 +395,19 @@ func (s distantStore) CompareAndSwap(ctx context.Context, key string, old store.
 	return s.Store.CompareAndSwap(ctx, key, old, value)
 }
 
-// A look that finds its slot forgotten may be the one that moves the fence, and with a short window the next one comes too late.
-func TestAWipeCostsNoHolderThatReachesTheStoreItsWorker(t *testing.T) {
-	layout, err := firn.ParseLayout("41/0/10/12,epoch=2000-01-01") // where bubbles begin
+// bubbleLayout is a layout for the times of bubbles.
+func bubbleLayout(t *testing.T) firn.Layout {
+	t.Helper()
+	layout, err := firn.ParseLayout("41/0/10/12,epoch=2000-01-01")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return layout
+}
+
+// A look that finds its slot forgotten may be the one that moves the fence, and with a short window the next one comes too late.
+func TestAWipeCostsNoHolderThatReachesTheStoreItsWorker(t *testing.T) {
+	layout := bubbleLayout(t)
 	for _, window := range []time.Duration{2 * time.Second, 10 * time.Second, 12 * time.Second} {
 		for at := range 40 {
 			synctest.Test(t, func(t *testing.T) {
@@ -424,5 +432,60 @@ func TestAWipeCostsNoHolderThatReachesTheStoreItsWorker(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A failingStore refuses writes, and goes away for good once it has taken that of a slot again.
+type failingStore struct {
+	*memstore.Store
+	refuses, away, ends atomic.Bool
+}
+
+func (s *failingStore) Get(ctx context.Context, key string) (store.Entry, error) {
+	if s.away.Load() {
+		return store.Entry{}, store.ErrUnavailable
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *failingStore) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	if s.away.Load() || s.refuses.Load() {
+		return store.Entry{}, store.ErrUnavailable
+	}
+	e, err := s.Store.CompareAndSwap(ctx, key, old, value)
+	if err == nil && strings.Contains(key, "/slot/") && s.ends.Load() {
+		s.away.Store(true)
+	}
+	return e, err
+}
+
+// A slot that was forgotten, and is written again, stands as it should: its holder goes on up to the fence.
+func TestAHolderWhoseSlotIsThereAgainGoesOnWhileTheStoreIsAway(t *testing.T) {
+	for _, wiped := range []time.Duration{22 * time.Second, 26 * time.Second, 29 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &failingStore{Store: memstore.New(nil)}
+			l, err := Open(t.Context(), Config{Store: s, Window: time.Minute, Generator: firn.Config{Layout: bubbleLayout(t)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(wiped)
+			s.refuses.Store(true)
+			s.Restore(nil)
+			time.Sleep(4 * time.Second)
+			s.ends.Store(true)
+			s.refuses.Store(false)
+			time.Sleep(2 * time.Second)
+			for until := l.State().Until.Add(-time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+				if _, err := l.Next(t.Context()); err != nil {
+					t.Errorf("wiped at %v: %v before the fence: %v", wiped, time.Until(l.State().Until), err)
+					break
+				}
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if err := l.Close(ctx); err == nil {
+				t.Error("the store was not away")
+			}
+		})
 	}
 }

@@ -38,6 +38,9 @@ func (s *poolSource) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.
 	current := s.beginLook(ctx, h)
 	held, restored, err := s.stay(ctx, current, held, ask)
 	if restored && ask != nil { // the fence is only where it was
+		if h, err = s.holding(held); err != nil { // with that this look counted
+			return held, err
+		}
 		current = s.beginLook(ctx, h)
 		held, _, err = s.stay(ctx, current, held, ask)
 	}

@@ -49,7 +49,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 	}
 	known := c.cfg.Memory.Of(name)
 	if err := known.Enter(ctx, c.cfg.Time); err != nil {
-		return Range{}, explain("fetch a range of", name, err)
+		return Range{}, explain("fetch a range of", name, fmt.Errorf("%w: %w", store.ErrUnavailable, err))
 	}
 	defer known.Leave()
 	r := c.takeLost(name)

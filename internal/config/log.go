@@ -16,7 +16,8 @@ const (
 
 // A handler passes records on to another one, which may block: standard error may be a pipe that nothing reads. The
 // goroutine that looks at a slot logs too, and must not stop for that: newcomers wait 12 s for it. So a caller waits for
-// logWait at most, and not at all while earlier records still wait. Those that find no room are counted. The other
+// logWait at most, and not at all while earlier records still wait. Those that find no room are counted, but not what a log
+// seldom takes: records below Info have only half of the room. The other
 // handler is not embedded: its Enabled may wait for the same lock as its Handle, so only the writing goroutine calls both.
 type handler struct {
 	to      slog.Handler
@@ -83,7 +84,10 @@ func (h handler) WithGroup(name string) slog.Handler {
 func (q *records) add(r record) (waits bool, written <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == maxRecords {
+	switch debug := r.Level < slog.LevelInfo; {
+	case debug && len(q.waiting) >= maxRecords/2:
+		return false, nil
+	case len(q.waiting) == maxRecords:
 		q.lost++
 		return false, nil
 	}

@@ -149,3 +149,22 @@ func TestALogWhoseEnabledBlocksHoldsNoCallerUp(t *testing.T) {
 		}
 	})
 }
+
+// A log that takes no records below Info is not full of them, and has not lost them.
+func TestDebugRecordsLeaveRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipe{opened: make(chan struct{})}
+		log := slog.New(slog.NewTextHandler(p, nil))
+		config.Fill(new(firn.TimeSource), new(func() uint64), &log)
+		log.Info("waits")
+		for range 1000 {
+			log.Debug("is not enabled")
+		}
+		log.Warn("counts")
+		close(p.opened)
+		synctest.Wait()
+		if text := p.text.String(); !strings.Contains(text, "counts") || strings.Contains(text, "lost") {
+			t.Error(text)
+		}
+	})
+}

@@ -123,9 +123,8 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		ready = 0
 	}
 	gauge(descReady, ready)
-	now := c.service.now.Load()
 	c.service.mu.Lock()
-	setBacks := maps.Clone(c.service.setBacks) // of pools that were closed
+	now, setBacks := c.service.now.Load(), maps.Clone(c.service.setBacks)
 	c.service.mu.Unlock()
 	for _, p := range now.pools {
 		gauge(descEnd, float64(p.layout.End().Unix()), p.name)
@@ -147,7 +146,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		counter(descSetBacks, n, "", pool)
 	}
 	for name, n := range c.service.memory.SetBacks() {
-		if now.namespaces[name] == nil { // a name of CosId, or one that was removed
+		if ns := now.namespaces[name]; ns == nil || !ns.settings.Of().Counted() { // a name of CosId, or one that was removed
 			counter(descSetBacks, n, name, "")
 		}
 	}

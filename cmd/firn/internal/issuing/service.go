@@ -76,7 +76,7 @@ type Service struct {
 	closed   bool       // guarded by applying
 	mu       sync.Mutex // held briefly while now changes
 	now      atomic.Pointer[snapshot]
-	setBacks map[string]int64 // of the pools that were closed, by name; guarded by mu
+	setBacks map[string]int64 // of the pools that were replaced, by name; guarded by mu
 	draining atomic.Bool
 
 	judging sync.Mutex // guards judged
@@ -247,6 +247,11 @@ func (s *Service) install(b *builder, cfg settings.Config) (old *snapshot, err e
 			b.made.namespaces[name] = s.namespace(name, settings.Namespace{}, leased{b.made.dynamic}, b.made.limits)
 		}
 	}
+	for name, p := range old.pools { // metrics show their set backs for as long as the process lives
+		if l := p.lease.Load(); l != nil && b.made.pools[name] != p {
+			s.setBacks[p.name] += l.State().SetBacks
+		}
+	}
 	s.now.Store(b.made)
 	return old, nil
 }
@@ -272,21 +277,10 @@ func (s *Service) release(from, kept *snapshot) error {
 	}
 	for _, p := range from.pools {
 		if !pools[p] {
-			together.do(ctx, func(ctx context.Context) error { return s.closePool(ctx, p) })
+			together.do(ctx, p.close)
 		}
 	}
 	return together.wait()
-}
-
-// closePool closes a pool and keeps its count of set backs, which metrics show for as long as the process lives.
-func (s *Service) closePool(ctx context.Context, p *pool) error {
-	err := p.close(ctx)
-	if l := p.lease.Load(); l != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.setBacks[p.name] += l.State().SetBacks
-	}
-	return err
 }
 
 // Memory is what the process knows of the store's counters.

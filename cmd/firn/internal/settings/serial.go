@@ -55,7 +55,11 @@ func (n Namespace) serial(found Mistakes) *serial.Format {
 	n = n.filled()
 	cfg := serial.Config{Layout: n.layout(found), Width: n.Width, Prefix: n.Prefix}
 	cfg.Check, found["check"] = serial.ParseCheck(n.Check)
-	cfg.Zone, found["zone"] = ParseZone(n.Zone)
+	var ok bool
+	if cfg.Zone, ok = parseOffset(n.Zone); !ok {
+		found["zone"] = firn.NewSyntaxError("zone of serials", n.Zone,
+			"use UTC or one offset, such as +08:00: that of a name can change, or differ between machines, which would repeat serials")
+	}
 	f, err := serial.New(cfg)
 	found.place(n.Of(), err)
 	return f

@@ -14,16 +14,24 @@ const daySeconds = 24 * 60 * 60
 // ofTheMachine are names of the zone that a machine is set to.
 var ofTheMachine = []string{"local", "localtime", "posixrules"}
 
+// parseOffset parses UTC (or the empty text), or an offset such as +08:00.
+func parseOffset(text string) (zone *time.Location, ok bool) {
+	if text == "" || text == "UTC" {
+		return time.UTC, true
+	}
+	at, err := time.Parse("-07:00", text)
+	_, offset := at.Zone()
+	if err != nil || offset <= -daySeconds || offset >= daySeconds {
+		return nil, false
+	}
+	return time.FixedZone("UTC"+text, offset), true
+}
+
 // ParseZone parses UTC (or the empty text), an offset such as +08:00, or a name such as Asia/Shanghai. It refuses
 // Local, which differs between machines. Errors are a *[firn.SyntaxError].
 func ParseZone(text string) (*time.Location, error) {
-	if text == "" {
-		return time.UTC, nil
-	}
-	if at, err := time.Parse("-07:00", text); err == nil {
-		if _, offset := at.Zone(); -daySeconds < offset && offset < daySeconds {
-			return time.FixedZone("UTC"+text, offset), nil
-		}
+	if at, ok := parseOffset(text); ok {
+		return at, nil
 	}
 	const wanted = "write UTC, an offset as +08:00, or for numbers a name as Asia/Shanghai"
 	if slices.Contains(ofTheMachine, strings.ToLower(text)) {
