@@ -93,9 +93,6 @@ func (a *adder) try() bool {
 	}
 	defer a.ended()
 	a.refuseSetBack(ctx)
-	if len(a.batch) == 0 {
-		return true
-	}
 	last := a.counter.last
 	// If the record is that write, the shares are its own, unless others of this process have had more ids since.
 	if a.open = a.open && a.record.Ours() && met == a.shared; !a.open {
@@ -199,7 +196,7 @@ func (a *adder) refuse() bool {
 		from := max(a.counter.base(), r.least)
 		end := a.counter.end(from, r)
 		exhausted := &ExhaustedError{Name: a.of.name, Want: r.n, Left: a.counter.room(from, r), Max: firn.ID(end)}
-		if r.block > 0 && end%r.block == r.block-1 && end < int64(a.all.cfg.Max) {
+		if end < a.counter.max { // that of a block
 			exhausted.Block = r.block
 		}
 		r.err = exhausted
