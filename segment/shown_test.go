@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -261,5 +262,58 @@ func TestAStateSaysWhichIDsAreIssuedOrHeld(t *testing.T) {
 	}
 	if s := n.State(); s.Last < 50_000 {
 		t.Errorf("raised: %d", s.Last)
+	}
+}
+
+// What is wrong with a record says so itself, and so does the store. A caller may try again only after the latter.
+func TestAFailedFetchSaysWhyOnce(t *testing.T) {
+	w := newWorld(t, 1)
+	for name, value := range map[string]string{"striped": `{"next":"1","stride":1}`, "foreign": `{}`, "taken": `{"kind":"sequence"}`} {
+		if _, err := w.mem.CompareAndSwap(t.Context(), register.CounterKey(name), 0, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch c.Key {
+		case register.CounterKey("refused"):
+			return storetest.Refuse
+		case register.CounterKey("lost"):
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	source := mustSource(t, segment.Config{Store: w.store, Stride: 2, Max: 1})
+	for name, want := range map[string]string{
+		"striped": `segment: "striped" has offset 0 of stride 1, not offset 0 of stride 2: set that of the store, or use another name`,
+		"foreign": `foreign content: key "firn/counter:foreign" was not written by Firn: stride 0 is out of range: 1 to 1048576 are allowed; use another name, or remove the key`,
+		"taken":   `the counter "taken" has the kind "sequence", not "segment", and ids could repeat: use another name, or the settings of those who use it`,
+		"used up": `segment: ids of "used up" are exhausted: the next would be 2, 1 is the last allowed; raise Max, unless a veil ends there, or use another name`,
+		"refused": `segment: fetch a range of "refused": storetest: get "firn/counter:refused": refused by the script`,
+		"lost":    `segment: fetch a range of "lost": storetest: get "firn/counter:lost": the answer was lost`,
+	} {
+		if r, err := source.Fetch(t.Context(), name, segment.Ask{Step: 1, Above: -1}); err == nil || err.Error() != want {
+			t.Errorf("%v, %v\nwant %s", r, err, want)
+		}
+	}
+}
+
+// Otherwise a write whose outcome is unknown could be mistaken for another. The rest is for operators.
+func TestARecordSaysWhichWriteItIs(t *testing.T) {
+	w := newWorld(t, 1)
+	source := mustSource(t, segment.Config{Store: w.store, Time: w.stage})
+	host, _ := os.Hostname()
+	for n := range 3 {
+		w.stage.now += time.Second
+		if _, err := source.Fetch(t.Context(), "orders", segment.Ask{Step: 1, Above: -1}); err != nil {
+			t.Fatal(err)
+		}
+		e, err := w.mem.Get(t.Context(), register.CounterKey("orders"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf(`"write":%d,"host":%q,"pid":%d,"at":"2026-11-20T12:00:0%dZ"}`, n+1, host, os.Getpid(), n+1)
+		if text := string(e.Value); !strings.HasSuffix(text, want) || strings.Contains(text, `"writer":""`) {
+			t.Errorf("%s, want %s", text, want)
+		}
 	}
 }

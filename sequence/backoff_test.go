@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,7 +59,10 @@ func TestFailedAttemptsBackOff(t *testing.T) {
 			l.calls = 0
 			began := time.Now()
 			_, err := txn.Next(background)
-			fails(t, "reads that lag", err, store.ErrUnavailable, `sequence "txn"`, "replica", "within 5s", store.ErrConflict.Error())
+			fails(t, "reads that lag", err, store.ErrUnavailable, `sequence "txn"`, "replica", " conflicts within 5s", `a cache: memstore: compare-and-swap "firn/counter:txn": conflict: revision `)
+			if strings.Contains(err.Error(), store.ErrUnavailable.Error()) {
+				t.Errorf("the store did answer: %v", err)
+			}
 			if took := time.Since(began); took < 5*time.Second || took > 5*time.Second+time.Millisecond {
 				t.Errorf("a call failed after %v, want 5s", took)
 			}
@@ -178,4 +182,85 @@ func TestAWaitThatFailsFailsTheCall(t *testing.T) {
 		t.Errorf("%d, %v", id, err)
 	}
 	want(t, txn, 1)
+}
+
+// mute is a store that does not answer writes.
+type mute struct{ *memstore.Store }
+
+func (m mute) CompareAndSwap(ctx context.Context, _ string, _ store.Revision, _ []byte) (store.Entry, error) {
+	<-ctx.Done()
+	return store.Entry{}, store.ContextError(ctx)
+}
+
+func TestAWriteWithoutAnAnswerIsNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		txn := open(t, mute{memstore.New(nil)}, sequence.Config{Timeout: time.Second})
+		began := time.Now()
+		_, err := txn.Next(background)
+		if took := time.Since(began); took != time.Second || err == nil || err.Error() != `sequence "txn": add: no answer within 1s: context deadline exceeded` {
+			t.Errorf("after %v: %v", took, err)
+		}
+		fails(t, "no answer", err, store.ErrUnavailable)
+	})
+}
+
+// rivalled is a store in which others write before each write.
+type rivalled struct {
+	*memstore.Store
+	rival *sequence.Namespace
+}
+
+func (r *rivalled) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	if _, err := r.rival.Next(ctx); err != nil {
+		return store.Entry{}, err
+	}
+	return r.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+// It is not said to be a cache: the others do write.
+func TestACallFailsIfOthersAreQuickerEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memstore.New(nil)
+		_, err := open(t, &rivalled{mem, open(t, mem, sequence.Config{})}, sequence.Config{}).Next(background)
+		fails(t, "others are quicker", err, store.ErrUnavailable, `sequence "txn": add: others were quicker 1024 times: `)
+	})
+}
+
+// The batch of the lost addition is empty when the next caller comes.
+func TestAnAdditionWhoseCallersHaveGoneIsNotWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		txn := open(t, f, sequence.Config{})
+		want(t, txn, 1)
+		ctx, leave := context.WithCancel(background)
+		f.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && c.N == 2 {
+				leave()
+				time.Sleep(time.Millisecond)
+				return storetest.FailApplied
+			}
+			return storetest.Pass
+		}
+		_, err := txn.Reserve(ctx, 5)
+		fails(t, "who has gone", err, context.Canceled)
+		time.Sleep(time.Second)
+		want(t, txn, 7)
+		if state := txn.State(); state.Additions != 2 || f.Counts().CompareAndSwap != 3 {
+			t.Errorf("%+v, %d writes", state, f.Counts().CompareAndSwap)
+		}
+	})
+}
+
+func TestWhoHasSeenAnotherProcessReadsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New(nil)
+		a, b := open(t, s, sequence.Config{}), open(t, s, sequence.Config{})
+		for id := firn.ID(1); id < 20; id += 2 {
+			want(t, a, id)
+			want(t, b, id+1)
+		}
+		if a, b := a.State().Conflicts, b.State().Conflicts; a != 1 || b != 0 {
+			t.Errorf("%d and %d conflicts, want the first of one that was alone", a, b)
+		}
+	})
 }

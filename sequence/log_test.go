@@ -37,7 +37,7 @@ func (g *gone) CompareAndSwap(ctx context.Context, key string, old store.Revisio
 func TestAnOutageIsLoggedOncePerSequence(t *testing.T) {
 	var log bytes.Buffer
 	s := &gone{Store: memstore.New(nil)}
-	txn := open(t, s, sequence.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	txn := open(t, s, sequence.Config{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if _, err := txn.Next(background); err != nil || !strings.HasSuffix(log.String(), `level=INFO msg="a counter is new in this store" name=txn first=1`+"\n") {
 		t.Errorf("%v; the log has\n%s", err, log.String())
 	}
@@ -55,7 +55,7 @@ func TestAnOutageIsLoggedOncePerSequence(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "level=INFO") != 1 || strings.Count(text, "\n") != 2 {
+		if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "level=INFO") != 1 || strings.Count(text, "level=DEBUG") != 2 || strings.Count(text, "\n") != 4 {
 			t.Errorf("the log has\n%s", text)
 		}
 	}

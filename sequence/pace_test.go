@@ -1,9 +1,14 @@
 package sequence
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // delays lets a pace make additions until it has taken n breaks, and returns after how
@@ -109,4 +114,35 @@ func TestARowOfAttemptsBeginsWithItsFirst(t *testing.T) {
 	if b.vain != 1 || b.conflicts != 2 || b.lost != 1 || !b.within(time.Second, time.Hour+time.Minute) || b.delay() != 0 {
 		t.Errorf("a row of its own: %+v", b)
 	}
+}
+
+// distant is a store whose calls take 8 ms.
+type distant struct{ store.Store }
+
+func (d distant) Get(ctx context.Context, key string) (store.Entry, error) {
+	time.Sleep(8 * time.Millisecond)
+	return d.Store.Get(ctx, key)
+}
+
+func (d distant) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	time.Sleep(8 * time.Millisecond)
+	return d.Store.CompareAndSwap(ctx, key, old, value)
+}
+
+func TestReadsAndWritesSetThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, err := New(Config{Store: distant{memstore.New(nil)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		txn, err := all.Namespace("txn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []time.Duration{1875 * time.Microsecond, 2640625} { // a read and a write, and a write
+			if _, err := txn.Next(t.Context()); err != nil || txn.adder.pace.trip != want {
+				t.Errorf("%v, %v, want %v", txn.adder.pace.trip, err, want)
+			}
+		}
+	})
 }

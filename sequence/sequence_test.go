@@ -697,6 +697,32 @@ func TestASmallerRequestFitsBesideATooLargeOne(t *testing.T) {
 	}
 }
 
+// The block of a request is that of the ids before it, not that of the addition's first.
+func TestARequestFitsIntoTheBlockThatOthersMoveOnTo(t *testing.T) {
+	h := newHistory(t, 1)
+	p := h.start(sequence.Config{})
+	p.Go(func() {
+		if err := p.txn.Raise(background, 9); err != nil {
+			t.Error(err)
+		}
+	})
+	h.run()
+	for _, c := range []struct {
+		n            int
+		above, first firn.ID
+	}{{1, 10, 11}, {6, 0, 12}} {
+		p.Go(func() {
+			if first, err := p.txn.ReserveIn(background, c.n, c.above, 10); first != c.first || err != nil {
+				t.Errorf("%d above %d: %d, %v, want %d", c.n, c.above, first, err, c.first)
+			}
+		})
+	}
+	h.run()
+	if state := p.txn.State(); state.Additions != 2 {
+		t.Errorf("%+v", state)
+	}
+}
+
 // If other requests leave too few ids, the error says how many are left after them.
 func TestIDsTakenByOthersDoNotCountAsLeft(t *testing.T) {
 	h := newHistory(t, 1)
@@ -772,7 +798,7 @@ func TestASuccessfulAdditionEndsTheRowOfFailures(t *testing.T) {
 			time.Sleep(time.Microsecond)
 		}
 		all.Wait()
-		if state := txn.State(); state.Additions != 2 || state.Lost != 30 {
+		if state := txn.State(); state.Additions != 2 || state.Lost != 30 || state.Served != 3 || state.Issued != 13 {
 			t.Errorf("%+v", state)
 		}
 	})
