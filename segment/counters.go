@@ -167,7 +167,7 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 	r := c.register(name)
 	r.Known(store.Entry{Revision: unused.revision})
 	_, err = r.Write(ctx, value)
-	if err == nil || !store.Unapplied(err) {
+	if !store.Unapplied(err) {
 		known.Lacks(int64(unused.First), int64(unused.Last()))
 	}
 	if errors.Is(err, store.ErrConflict) {

@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/register"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 // fetch takes a range and returns its first id.
@@ -68,6 +69,30 @@ func TestWhatIsGivenBackIsNoSetBack(t *testing.T) {
 		s.lose = false
 		if r, n := fetch(t, source(t, mem, memory), 5), memory.SetBacks()["orders"]; r.First != 4 || n != 0 {
 			t.Errorf("answer lost %v: %v, %d set backs", lost, r, n)
+		}
+	}
+}
+
+// Ids that were not taken back, since the store refused or another process has gone on, were had.
+func TestWhatIsNotTakenBackIsASetBack(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		mem, memory := memstore.New(nil), &register.Memory{}
+		f := storetest.NewFaulty(mem)
+		s := source(t, f, memory)
+		r := fetch(t, s, 10)
+		if refused {
+			f.Script = func(storetest.Call) storetest.Outcome { return storetest.Refuse }
+		} else {
+			fetch(t, source(t, mem, nil), 10)
+		}
+		given, err := s.(segment.Returner).Return(t.Context(), "orders", r)
+		if given || refused != errors.Is(err, store.ErrRefused) || !refused && err != nil {
+			t.Errorf("refused %v: %v, %v", refused, given, err)
+		}
+		f.Script = nil
+		mem.Restore(nil)
+		if r, n := fetch(t, s, 5), memory.SetBacks()["orders"]; r.First != 11 || n != 1 {
+			t.Errorf("refused %v: %v, %d set backs", refused, r, n)
 		}
 	}
 }
