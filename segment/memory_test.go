@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
@@ -30,6 +31,14 @@ func source(t *testing.T, s store.Store, m *register.Memory) segment.Source {
 		t.Fatal(err)
 	}
 	return made
+}
+
+func giveBack(ctx context.Context, to segment.Source, r segment.Range) (bool, error) {
+	taker, ok := to.(segment.Returner)
+	if !ok {
+		return false, errors.New("it takes nothing back")
+	}
+	return taker.Return(ctx, "orders", r)
 }
 
 func TestSourcesThatShareAMemoryGoOnAboveEachOther(t *testing.T) {
@@ -85,7 +94,7 @@ func TestWhatIsNotTakenBackIsASetBack(t *testing.T) {
 		} else {
 			fetch(t, source(t, mem, nil), 10)
 		}
-		given, err := s.(segment.Returner).Return(t.Context(), "orders", r)
+		given, err := giveBack(t.Context(), s, r)
 		if given || refused != errors.Is(err, store.ErrRefused) || !refused && err != nil {
 			t.Errorf("refused %v: %v, %v", refused, given, err)
 		}
@@ -109,4 +118,31 @@ func (s *losing) CompareAndSwap(ctx context.Context, key string, old store.Revis
 		return store.Entry{}, errors.Join(store.ErrUnavailable, errors.New("no answer"))
 	}
 	return e, err
+}
+
+// Another source of the process hangs at the store. Who gives up its turn does not touch the counter.
+func TestASourceWaitsForOthersOfTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem, memory := memstore.New(nil), &register.Memory{}
+		s := source(t, mem, memory)
+		r := fetch(t, s, 10)
+		answer := make(chan struct{})
+		other := source(t, before{mem, func() { <-answer }}, memory)
+		go func() { _, _ = other.Fetch(t.Context(), "orders", segment.Ask{Step: 5, Above: -1}) }()
+		synctest.Wait()
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		_, fetched := s.Fetch(gone, "orders", segment.Ask{Step: 1, Above: -1})
+		given, returned := giveBack(gone, s, r)
+		for what, err := range map[string]error{"fetch a range of": fetched, "give back ids of": returned} {
+			want := `segment: ` + what + ` "orders": wait for others of this process that use the counter: context canceled`
+			if given || err == nil || err.Error() != want {
+				t.Errorf("%v, %v, want %s", given, err, want)
+			}
+		}
+		close(answer)
+		if r := fetch(t, s, 1); r.First != 16 {
+			t.Error(r)
+		}
+	})
 }

@@ -317,3 +317,28 @@ func TestARecordSaysWhichWriteItIs(t *testing.T) {
 		}
 	}
 }
+
+// late is a time whose years have five digits, which no record can have.
+type late struct{ firn.TimeSource }
+
+func (late) Wall() time.Time { return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func TestWhatCannotBeWrittenIsNotGranted(t *testing.T) {
+	w := newWorld(t, 1)
+	r, err := mustSource(t, segment.Config{Store: w.store}).Fetch(t.Context(), "orders", segment.Ask{Step: 10, Above: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := w.store.Counts().CompareAndSwap
+	s := mustSource(t, segment.Config{Store: w.store, Time: late{w.stage}})
+	more, fetched := s.Fetch(t.Context(), "orders", segment.Ask{Step: 10, Above: -1})
+	given, returned := giveBack(t.Context(), s, r)
+	for _, err := range []error{fetched, returned} {
+		if given || more.Count != 0 || err == nil || !strings.Contains(err.Error(), "encode a record") {
+			t.Errorf("%v, %v, %v", given, more, err)
+		}
+	}
+	if w.store.Counts().CompareAndSwap != writes {
+		t.Error("it wrote")
+	}
+}

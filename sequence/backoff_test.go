@@ -264,3 +264,22 @@ func TestWhoHasSeenAnotherProcessReadsFirst(t *testing.T) {
 		}
 	})
 }
+
+// A store that loses answers is not said to be a cache.
+func TestACallWhoseWritesAreLostForTooLongSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		f.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap {
+				return storetest.FailUnapplied
+			}
+			return storetest.Pass
+		}
+		began := time.Now()
+		_, err := open(t, f, sequence.Config{Timeout: 100 * time.Millisecond}).Next(background)
+		fails(t, "lost for too long", err, store.ErrUnavailable, " writes were not confirmed: ")
+		if took := time.Since(began); took != 100*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

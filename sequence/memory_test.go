@@ -56,6 +56,21 @@ func TestASetBackIsCountedByWhomeverItIsFound(t *testing.T) {
 	}
 }
 
+// The other hangs at the store. A call that gives up its turn ends like any that fails: later ones are served.
+func TestACallWaitsForOthersOfTheProcessOnlySoLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem, memory := memstore.New(nil), &register.Memory{}
+		other := open(t, mute{mem}, sequence.Config{Memory: memory, Timeout: 10 * time.Second})
+		txn := open(t, mem, sequence.Config{Memory: memory, Timeout: time.Second})
+		go func() { _, _ = other.Next(background) }()
+		synctest.Wait()
+		_, err := txn.Next(background)
+		fails(t, "it is not its turn", err, store.ErrUnavailable, `sequence "txn": wait: no answer within 1s: `)
+		time.Sleep(10 * time.Second)
+		want(t, txn, 1)
+	})
+}
+
 // scripted calls a function in place of the next write.
 type scripted struct {
 	*memstore.Store

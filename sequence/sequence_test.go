@@ -364,7 +364,8 @@ func TestAWipedOrOlderStoreIsRaised(t *testing.T) {
 func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 	for _, wiped := range []bool{false, true} {
 		s := memstore.New(nil)
-		txn := open(t, s, sequence.Config{Strict: true})
+		var log strings.Builder
+		txn := open(t, s, sequence.Config{Strict: true, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		want(t, txn, 1)
 		older := s.Snapshot()
 		if _, err := txn.Reserve(background, 99); err != nil {
@@ -390,6 +391,9 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 		fails(t, "not raised", err, sequence.ErrSetBack)
 		if now := s.Snapshot(); fmt.Sprint(now) != fmt.Sprint(older) && len(now) != 0 {
 			t.Error("a refusal wrote")
+		}
+		if strings.Contains(log.String(), "raising") {
+			t.Errorf("it is not raised:\n%s", &log)
 		}
 		if err := txn.Raise(background, 100); err != nil {
 			t.Error(err)
@@ -770,6 +774,22 @@ func TestCallsThatComeTogetherShareOneAddition(t *testing.T) {
 	h.run()
 	if state := p.txn.State(); state.Additions != 1 || state.Served != 5 || p.client.calls != 2 {
 		t.Errorf("%+v, %d calls of the store: want a look and a write", state, p.client.calls)
+	}
+}
+
+func TestEachCallOfAnAdditionThatFailsIsCounted(t *testing.T) {
+	h := newHistory(t, 1)
+	h.away = true
+	p := h.start(sequence.Config{})
+	for range 5 {
+		p.Go(func() {
+			_, err := p.txn.Next(background)
+			fails(t, "away", err, store.ErrUnavailable)
+		})
+	}
+	h.run()
+	if state := p.txn.State(); state.Failures != 5 || p.client.calls != 1 {
+		t.Errorf("%+v, %d calls of the store", state, p.client.calls)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 func TestErrorsSayWhatIsAllowed(t *testing.T) {
@@ -103,5 +104,18 @@ func TestABatchIsTheMeanOfCallsInAnAddition(t *testing.T) {
 		if got := c.state.Batch(); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.state, got, c.want)
 		}
+	}
+}
+
+// late is a time whose years have five digits, which no record can have.
+type late struct{ firn.TimeSource }
+
+func (late) Wall() time.Time { return time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func TestWhatCannotBeWrittenIsNotIssued(t *testing.T) {
+	f := storetest.NewFaulty(memstore.New(nil))
+	id, err := open(t, f, sequence.Config{Time: late{firn.SystemTime()}}).Next(t.Context())
+	if id != 0 || err == nil || !strings.Contains(err.Error(), "encode a record") || f.Counts().CompareAndSwap != 0 {
+		t.Errorf("%d, %v", id, err)
 	}
 }
