@@ -57,6 +57,16 @@ func TestSourcesThatShareAMemoryGoOnAboveEachOther(t *testing.T) {
 	}
 }
 
+func TestTheFirstIDIsMissed(t *testing.T) {
+	mem, memory := memstore.New(nil), &register.Memory{}
+	s := source(t, mem, memory)
+	fetch(t, s, 1)
+	mem.Restore(nil)
+	if r, n := fetch(t, s, 1), memory.SetBacks()["orders"]; r.First != 2 || n != 1 {
+		t.Errorf("%v, %d set backs", r, n)
+	}
+}
+
 // Ids that were given back are not missed, whether or not the answer to that came.
 func TestWhatIsGivenBackIsNoSetBack(t *testing.T) {
 	for _, lost := range []bool{false, true} {

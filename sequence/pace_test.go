@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 // delays lets a pace make additions until it has taken n breaks, and returns after how
@@ -143,6 +144,40 @@ func TestReadsAndWritesSetThePace(t *testing.T) {
 			if _, err := txn.Next(t.Context()); err != nil || txn.adder.pace.trip != want {
 				t.Errorf("%v, %v, want %v", txn.adder.pace.trip, err, want)
 			}
+		}
+	})
+}
+
+// A record that was read before says nothing of who is here now.
+func TestWhoHasNotWrittenSinceIsNotSeenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := storetest.NewFaulty(memstore.New(nil))
+		name := func() *Namespace {
+			all, err := New(Config{Store: f})
+			if err != nil {
+				t.Fatal(err)
+			}
+			txn, err := all.Namespace("txn")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return txn
+		}
+		if _, err := name().Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap {
+				return storetest.Refuse
+			}
+			return storetest.Pass
+		}
+		txn := name()
+		for _, others := range []int{1, 0} {
+			if _, err := txn.Next(t.Context()); err == nil || txn.adder.pace.others != others {
+				t.Errorf("%d others are seen, want %d: %v", txn.adder.pace.others, others, err)
+			}
+			time.Sleep(2 * forgetAfter)
 		}
 	})
 }

@@ -268,6 +268,9 @@ func TestCallsFailAtOnceWhileTheStoreIsAway(t *testing.T) {
 	}
 	f.SetDown(false)
 	want(t, txn, 2)
+	if state := txn.State(); state.Failures != 2 || state.Err != nil {
+		t.Errorf("there again: %+v", state)
+	}
 }
 
 func TestTheStoresRefusalReachesTheCaller(t *testing.T) {
@@ -379,7 +382,7 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 			_, err := txn.Next(background)
 			fails(t, "set back", err, sequence.ErrSetBack, "has seen 100", "raise")
 			var back *sequence.SetBackError
-			if !errors.As(err, &back) || back.Known != 100 || back.Found != firn.ID(len(older)) {
+			if !errors.As(err, &back) || back.Name != "txn" || back.Known != 100 || back.Found != firn.ID(len(older)) {
 				t.Errorf("%+v", back)
 			}
 			if errors.Is(err, store.ErrUnavailable) {
