@@ -38,6 +38,19 @@ func TestSequencesThatShareAMemoryGoOnAboveEachOther(t *testing.T) {
 	}
 }
 
+// Also if the one that read them made none of its own.
+func TestSequencesThatShareAMemoryKnowWhatEachHasRead(t *testing.T) {
+	mem, memory := memstore.New(nil), &register.Memory{}
+	want(t, open(t, mem, sequence.Config{}), 1)
+	s := &scripted{Store: mem, next: func(context.Context, string, store.Revision, []byte) (store.Entry, error) {
+		return store.Entry{}, store.ErrRefused
+	}}
+	_, err := open(t, s, sequence.Config{Memory: memory}).Next(background)
+	fails(t, "refused", err, store.ErrRefused)
+	mem.Restore(nil)
+	want(t, open(t, mem, sequence.Config{Memory: memory}), 2)
+}
+
 // The copy that the store was set back to is the record that one of them has read last.
 func TestASetBackIsCountedByWhomeverItIsFound(t *testing.T) {
 	mem, memory := memstore.New(nil), &register.Memory{}
