@@ -47,9 +47,9 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 	if err := config.Check("step", ask.Step, 1, maxStep, "ids asked for at once"); err != nil {
 		return Range{}, err
 	}
-	known := c.cfg.Memory.Of(name)
-	if err := known.Enter(ctx, c.cfg.Time); err != nil {
-		return Range{}, explain("fetch a range of", name, fmt.Errorf("%w: %w", store.ErrUnavailable, err))
+	known, err := c.enter(ctx, "fetch a range of", name)
+	if err != nil {
+		return Range{}, err
 	}
 	defer known.Leave()
 	r := c.takeLost(name)
@@ -69,6 +69,15 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 		c.cfg.Log.Info("a counter is new in this store", "name", name, "first", grant.First)
 	}
 	return grant, nil
+}
+
+// enter waits until no other of the process moves the counter. The caller must call Leave.
+func (c *counters) enter(ctx context.Context, what, name string) (*register.Known, error) {
+	known := c.cfg.Memory.Of(name)
+	if err := known.Enter(ctx, c.cfg.Time); err != nil { // the call of the other hangs
+		return nil, explain(what, name, fmt.Errorf("%w: %w", store.ErrUnavailable, err))
+	}
+	return known, nil
 }
 
 func (c *counters) register(name string) *register.Register {
@@ -159,9 +168,9 @@ func (c *counters) Return(ctx context.Context, name string, unused Range) (bool,
 	if err != nil {
 		return false, err
 	}
-	known := c.cfg.Memory.Of(name)
-	if err := known.Enter(ctx, c.cfg.Time); err != nil {
-		return false, explain("give back ids of", name, err)
+	known, err := c.enter(ctx, "give back ids of", name)
+	if err != nil {
+		return false, err
 	}
 	defer known.Leave()
 	r := c.register(name)
