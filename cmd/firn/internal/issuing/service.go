@@ -174,14 +174,16 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 	if who := cfg.Access(); old.access == nil || !reflect.DeepEqual(who, old.access.Config()) {
 		b.made.access = access.NewBook(who, old.access, s.clock)
 	}
-	err = b.build(ctx, cfg)
+	restricted := false
+	if err = b.build(ctx, cfg); err == nil {
+		restricted, err = s.await(ctx, b.made, ready)
+	}
 	if err == nil {
-		err = s.await(ctx, b.made, ready)
+		old, err = s.install(&b, cfg)
 	}
-	if err != nil {
-		return errors.Join(err, s.release(b.made, old))
+	if err != nil && restricted {
+		err = fmt.Errorf("%w (tokens and rights that the new configuration does not have stay withdrawn)", err)
 	}
-	old, err = s.install(&b, cfg)
 	if err != nil {
 		return errors.Join(err, s.release(b.made, old))
 	}
@@ -194,23 +196,19 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 // restrictAfter is from when on a wait for workers is long.
 const restrictAfter = time.Second
 
-// await waits for a snapshot with ready.
-func (s *Service) await(ctx context.Context, made *snapshot, ready func(*snapshot, context.Context) error) error {
+// await waits for a snapshot with ready. Restricted says that it has withdrawn tokens or rights meanwhile.
+func (s *Service) await(ctx context.Context, made *snapshot, ready func(*snapshot, context.Context) error) (restricted bool, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- ready(made, ctx) }()
 	long := time.NewTimer(restrictAfter)
 	defer long.Stop()
 	select {
 	case err := <-ended:
-		return err
+		return false, err
 	case <-long.C:
 	}
-	restricted := s.restrict(made)
-	err := <-ended
-	if err != nil && restricted {
-		err = fmt.Errorf("%w (tokens and rights that the new configuration does not have stay withdrawn)", err)
-	}
-	return err
+	restricted = s.restrict(made)
+	return restricted, <-ended
 }
 
 // restrict takes away what a snapshot that is not in force yet does not allow.
