@@ -2,10 +2,13 @@ package sql
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -49,15 +52,36 @@ func (e engine) warned(t *testing.T, name, settings string) store.Store {
 	return s
 }
 
-// cancelWaiting cancels, from another session, the statement that waits for a standby.
-func (e engine) cancelWaiting(t *testing.T, how string) {
+// cutShort writes until a write waits for a standby, and ends that wait from another session. It returns the revision that
+// this write was made over, and its error. A server that was told of standbys confirms writes without them until its
+// checkpointer has read the setting, too.
+func (e engine) cutShort(t *testing.T, s store.Store, key string, over store.Revision, value, how string) (store.Revision, error) {
 	t.Helper()
 	db := e.connect(t, e.source(e.admin(), "", ""))
+	var err error
 	until(t, "a write to wait for a standby", func() bool {
-		var done bool
-		err := db.QueryRow("SELECT " + how + "(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&done)
-		return err == nil && done
+		var written store.Entry
+		done := make(chan bool)
+		go func() {
+			written, err = s.CompareAndSwap(context.Background(), key, over, []byte(value))
+			close(done)
+		}()
+		for {
+			select {
+			case <-done:
+				if err == nil { // it did not wait
+					over = written.Revision
+				}
+				return err != nil
+			case <-time.After(10 * time.Millisecond):
+				var cut bool
+				if err := db.QueryRow("SELECT " + how + "(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&cut); err != nil && !errors.Is(err, sql.ErrNoRows) {
+					t.Error(err)
+				}
+			}
+		}
 	})
+	return over, err
 }
 
 // background runs a write and returns its result later.
@@ -86,20 +110,18 @@ func TestAPostgresWriteWhoseWaitForAStandbyIsCutShortIsUnconfirmed(t *testing.T)
 	for i, settings := range []string{"", "client_min_messages=error", "synchronous_commit=local", "synchronous_commit=off", "default_query_exec_mode=simple_protocol"} {
 		s := e.warned(t, name, settings)
 		value := fmt.Sprint("unconfirmed ", i)
-		done := background(s, "k", revision, value)
-		e.cancelWaiting(t, "pg_cancel_backend")
-		expect(t, settings+": canceled", <-done, store.ErrUnavailable, "applied and not confirmed", "canceling wait for synchronous replication")
+		over, err := e.cutShort(t, s, "k", revision, value, "pg_cancel_backend")
+		expect(t, settings+": canceled", err, store.ErrUnavailable, "applied and not confirmed", "canceling wait for synchronous replication")
 		got, err := s.Get(context.Background(), "k")
-		if err != nil || string(got.Value) != value {
+		if err != nil || string(got.Value) != value || got.Revision == over {
 			t.Fatalf("%s: read back %q, %v: the write was not applied, so this proves nothing", settings, got.Value, err)
 		}
 		revision = got.Revision
 	}
-	done := background(s, "ended", 0, "")
-	e.cancelWaiting(t, "pg_terminate_backend")
-	expect(t, "an ended session", <-done, store.ErrUnavailable)
+	_, err := e.cutShort(t, s, "ended", 0, "", "pg_terminate_backend")
+	expect(t, "an ended session", err, store.ErrUnavailable)
 
-	done = background(s, "k", revision, "settled")
+	done := background(s, "k", revision, "settled")
 	servers.PostgresStandby(t, e.Server)
 	if err := <-done; err != nil {
 		t.Errorf("once a standby is connected: %v", err)

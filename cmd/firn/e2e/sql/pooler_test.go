@@ -180,9 +180,8 @@ func TestAWriteBehindAPoolerThatNoStandbyHasIsUnconfirmed(t *testing.T) {
 				err := direct.connect(t, direct.source(direct.admin(), name, "")).QueryRow("SELECT setting FROM pg_settings WHERE name = 'synchronous_standby_names'").Scan(&names)
 				return err == nil && names == "away"
 			})
-			done := background(s, "k", revision, "without a standby")
-			direct.cancelWaiting(t, "pg_cancel_backend")
-			expect(t, fmt.Sprint("in mode ", mode), <-done, store.ErrUnavailable, "not confirmed")
+			_, err := direct.cutShort(t, s, "k", revision, "without a standby", "pg_cancel_backend")
+			expect(t, fmt.Sprint("in mode ", mode), err, store.ErrUnavailable, "not confirmed")
 		})
 	}
 }
