@@ -200,7 +200,7 @@ var mutants = []mutant{
 	{
 		name: "who is refused for its clock does not look at its slot", regime: sim.Reasserted,
 		edits: []edit{
-			{"lease/holding.go", "\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker", "\tif err == nil && clockErr != nil {\n\t\treturn held, clockErr\n\t}\n\tif err != nil {\n\t\treturn held, errors.Join(fmt.Errorf(\"lease: look at worker"},
+			{"lease/holding.go", "\tif err != nil {\n\t\treturn held, false, errors.Join(fmt.Errorf(\"lease: look at worker", "\tif err == nil && clockErr != nil {\n\t\treturn held, false, clockErr\n\t}\n\tif err != nil {\n\t\treturn held, false, errors.Join(fmt.Errorf(\"lease: look at worker"},
 		},
 	},
 	{
