@@ -29,6 +29,7 @@ func (s *shaky) Sleep(_ context.Context, d time.Duration) error {
 
 // Programs recover from panics of a handler, and go on.
 func TestAPanicOfTheClockHoldsNoLaterCallUp(t *testing.T) {
+	panics := 0
 	for n := 1; n < 10; n++ {
 		clock, worker := &shaky{at: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}, int64(7)
 		g, err := New(worker, Config{
@@ -47,8 +48,18 @@ func TestAPanicOfTheClockHoldsNoLaterCallUp(t *testing.T) {
 		}
 		clock.at, clock.left = clock.at.Add(-time.Hour), n
 		func() {
-			defer func() { _ = recover() }()
-			_, _ = g.Next(t.Context())
+			defer func() {
+				switch why := recover(); why {
+				case "shaky":
+					panics++
+				case nil:
+				default:
+					t.Error(why)
+				}
+			}()
+			if id, err := g.Next(t.Context()); err != nil {
+				t.Errorf("reading %d: %v, %v", n, id, err)
+			}
 		}()
 		clock.left = 0
 		if !g.mu.TryLock() {
@@ -60,5 +71,8 @@ func TestAPanicOfTheClockHoldsNoLaterCallUp(t *testing.T) {
 		if id, err := g.Next(ctx); errors.Is(err, context.Canceled) {
 			t.Errorf("reading %d: %v, %v", n, id, err)
 		}
+	}
+	if panics == 0 || panics == 9 {
+		t.Errorf("%d of 9 calls met the panic: each reading of a call must, and the last calls none", panics)
 	}
 }

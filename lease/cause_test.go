@@ -39,7 +39,7 @@ func TestAReleaseThatFailsIsReportedWhateverTheCauseOfItsContext(t *testing.T) {
 	}
 }
 
-// A store may be locked, as an SQLite file is: then nobody was quicker.
+// A call to a locked SQLite file ends with its context: no other process was faster.
 func TestJoiningThatItsContextEndsSaysNothingOfOthers(t *testing.T) {
 	for n := 1; ; n++ {
 		w := newWorld(t)

@@ -127,7 +127,11 @@ func TestAPanicOfTheClockLocksNoLease(t *testing.T) {
 	l := newWorld(t).start()
 	l.cfg.Generator.Time = shaky{l.cfg.Generator.Time}
 	func() {
-		defer func() { _ = recover() }()
+		defer func() {
+			if why := recover(); why != "shaky" {
+				t.Error(why)
+			}
+		}()
 		l.failed("switch worker", 1, errors.New("away"))
 	}()
 	if !l.mu.TryLock() {

@@ -138,7 +138,11 @@ func TestASourceWaitsForOthersOfTheProcess(t *testing.T) {
 		r := fetch(t, s, 10)
 		answer := make(chan struct{})
 		other := source(t, before{mem, func() { <-answer }}, memory)
-		go func() { _, _ = other.Fetch(t.Context(), "orders", segment.Ask{Step: 5, Above: -1}) }()
+		go func() {
+			if _, err := other.Fetch(t.Context(), "orders", segment.Ask{Step: 5, Above: -1}); err != nil {
+				t.Error(err)
+			}
+		}()
 		synctest.Wait()
 		gone, leave := context.WithCancel(t.Context())
 		leave()

@@ -73,9 +73,8 @@ type Config struct {
 	// [store.Plain].
 	Form store.Form
 
-	// Memory is what this process knows of the counters of Store. All objects of the process that use the same counters must
-	// share one: then no id is made twice in the process if the store is set back, also by what is made anew with [New].
-	// Default: one of its own.
+	// Memory holds what this process knows of the counters of Store. Share one among everything in the process that uses the
+	// same counters: then the process repeats no id if the store is set back, not even after another [New]. Default: a new one.
 	Memory *register.Memory
 
 	// Fetches is how many fetches may be in progress at once, 1 to 1,024. Default: 16.

@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// What is made anew knows what the earlier one has issued.
+// A sequence opened later knows what an earlier one has issued.
 func TestSequencesThatShareAMemoryGoOnAboveEachOther(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		s, memory := memstore.New(nil), &register.Memory{}

@@ -58,9 +58,8 @@ type Config struct {
 	// after at most twice that. It also bounds a row of attempts that fail although no other
 	// process writes. 1ms to 24h. Default: 5s.
 	Timeout time.Duration
-	// Memory is what this process knows of the counters of Store. All objects of the process that use the same counters must
-	// share one: then no id is made twice in the process if the store is set back, also by what is made anew with [New].
-	// Default: one of its own.
+	// Memory holds what this process knows of the counters of Store. Share one among everything in the process that uses the
+	// same counters: then the process repeats no id if the store is set back, not even after another [New]. Default: a new one.
 	Memory *register.Memory
 	// Time is read and waited on. Default: [firn.SystemTime].
 	Time firn.TimeSource

@@ -10,10 +10,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A Memory is what a process knows of the counters of one store: the greatest id of each that it has had, so that it makes
-// none of them again if the store is set back. That is known of the counter, not of the object that uses it: all objects of
-// a process that may use the same counters, at a time or one after the other, must share one Memory. The zero value is ready
-// for use. Its methods may be called concurrently.
+// A Memory holds the greatest id that a process has had of each counter of one store, so that it repeats none if the store is
+// set back. Everything in the process that uses the same counters must share one, at the same time or one after another. The
+// zero value is ready for use. Its methods may be called concurrently.
 type Memory struct {
 	mu    sync.Mutex
 	known map[string]*Known // by name

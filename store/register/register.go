@@ -6,6 +6,8 @@
 // It upholds one rule. A write counts once the store has confirmed it. A write with an unknown outcome
 // counts for nothing: it moves no fence, no range and no sequence. Another confirmed write over the
 // bytes found settles it. A read never does: it may return what the store is about to lose.
+//
+// A [Memory] holds what a process knows of its counters, so that it repeats no id when the store is set back.
 package register
 
 import (

@@ -53,8 +53,8 @@ func (e engine) warned(t *testing.T, name, settings string) store.Store {
 }
 
 // cutShort writes until a write waits for a standby, and ends that wait from another session. It returns the revision that
-// this write was made over, and its error. A server that was told of standbys confirms writes without them until its
-// checkpointer has read the setting, too.
+// this write was made over, and its error. PostgreSQL confirms writes without a standby until its checkpointer has read the
+// new synchronous_standby_names.
 func (e engine) cutShort(t *testing.T, s store.Store, key string, over store.Revision, value, how string) (store.Revision, error) {
 	t.Helper()
 	db := e.connect(t, e.source(e.admin(), "", ""))

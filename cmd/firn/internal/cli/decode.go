@@ -172,34 +172,34 @@ func knownSerials(flags *pflag.FlagSet, set settings.Namespace) (*serial.Format,
 }
 
 // eachID calls do for each id on the command line or standard input, and flushes what do has written. An error of do does not
-// stop it; it names the first ten and counts the others. One of writing does.
+// stop it: it returns the first ten, and how many more there are. An error of writing stops it.
 func eachID(args []string, stdin io.Reader, out *bufio.Writer, do func(string) error) error {
 	var errs []error
 	wrong := 0
 	try := func(text, place string) (goOn bool) {
 		err := do(text)
-		if _, failed := out.Write(nil); failed != nil { // of all writes before
+		if _, failed := out.Write(nil); failed != nil { // that of any earlier write
 			return false
 		}
-		if err == nil {
-			return true
-		}
-		if wrong++; wrong <= maxShown {
-			errs = append(errs, fmt.Errorf("%s%w", place, err))
+		if err != nil {
+			if wrong++; wrong <= maxShown {
+				errs = append(errs, fmt.Errorf("%s%w", place, err))
+			}
 		}
 		return true
 	}
+all:
 	for _, arg := range args {
 		if arg != "-" {
 			if !try(arg, "") {
-				return out.Flush()
+				break
 			}
 			continue
 		}
 		lines := bufio.NewScanner(stdin)
 		for n := 1; lines.Scan(); n++ {
 			if text := strings.TrimSpace(lines.Text()); text != "" && !try(text, fmt.Sprintf("line %d: ", n)) {
-				return out.Flush()
+				break all
 			}
 		}
 		switch err := lines.Err(); {

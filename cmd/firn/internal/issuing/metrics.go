@@ -145,10 +145,14 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	for pool, n := range setBacks {
 		counter(descSetBacks, n, "", pool)
 	}
-	for name, n := range c.service.memory.SetBacks() {
-		if ns := now.namespaces[name]; ns == nil || !ns.settings.Of().Counted() { // a name of CosId, or one that was removed
-			counter(descSetBacks, n, name, "")
+	counters := c.service.memory.SetBacks() // also of CosId's names, and of those that were removed
+	for name, ns := range now.namespaces {
+		if ns.settings.Of().Counted() {
+			counters[name] += 0
 		}
+	}
+	for name, n := range counters {
+		counter(descSetBacks, n, name, "")
 	}
 	cannot := now.unable(maps.Keys(now.namespaces))
 	for name, ns := range now.namespaces {
@@ -171,7 +175,6 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 			counter(descFetches, s.Fetches, name)
 			counter(descFailures, s.Failures, name)
 			counter(descWaits, s.Waits, name)
-			counter(descSetBacks, s.SetBacks, name, "")
 		case *sequences:
 			b.show(counter, name)
 		case *businessNumbers:
@@ -184,5 +187,4 @@ func (s *sequences) show(counter func(d *prometheus.Desc, v int64, label ...stri
 	state := s.one.State()
 	counter(descAdditions, state.Additions, name)
 	counter(descCalls, state.Issued, name)
-	counter(descSetBacks, state.SetBacks, name, "")
 }

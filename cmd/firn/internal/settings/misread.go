@@ -87,13 +87,12 @@ func likely(key string, of []Setting) string {
 // misread returns an error if a value of the file cannot be read as this type.
 func misread(given any, as reflect.Type, s Setting, composite bool) error {
 	into := reflect.New(as).Interface()
-	lacksZero := s.value == as && (as.Kind() == reflect.Int || as.Kind() == reflect.Int64) && !s.AllowsZero()
-	if lacksZero && fmt.Sprint(given) == "0" {
-		return firn.NewSyntaxError(cmp.Or(s.Noun, s.Key), "0", allowedIn(as, s))
+	meansDefault := func() bool { // a 0 that someone wrote
+		return s.value == as && (as.Kind() == reflect.Int || as.Kind() == reflect.Int64) && !s.AllowsZero() && reflect.ValueOf(into).Elem().IsZero()
 	}
 	if text, ok := into.(encoding.TextUnmarshaler); ok && !composite {
 		err := text.UnmarshalText(fmt.Append(nil, given))
-		if err == nil && lacksZero && reflect.ValueOf(into).Elem().IsZero() { // as 0s
+		if err == nil && meansDefault() {
 			return firn.NewSyntaxError(cmp.Or(s.Noun, s.Key), fmt.Sprint(given), allowedIn(as, s))
 		}
 		return err
@@ -105,7 +104,7 @@ func misread(given any, as reflect.Type, s Setting, composite bool) error {
 	if err == nil {
 		err = unmarshal(written, into)
 	}
-	if err == nil {
+	if err == nil && !meansDefault() {
 		return nil
 	}
 	allowed := allowedIn(as, s)

@@ -26,7 +26,7 @@ import (
 type Config struct {
 	Store      string               `yaml:"store" unset:"a folder of your user" example:"redis://10.0.0.5:6379/0" help:"where workers, counters and fences are kept: [stores.md](stores.md)"`
 	Listen     Listen               `yaml:"listen" help:"the addresses"`
-	Namespaces map[string]Namespace `yaml:"namespaces" unset:"made on first use" example:"{orders: {kind: segment}}" help:"what ids are issued, by name; {} is as if it were not set, and says so on purpose"`
+	Namespaces map[string]Namespace `yaml:"namespaces" unset:"made on first use" example:"{orders: {kind: segment}}" help:"what ids are issued, by name; {} means the same as leaving it out"`
 	Limits     Limits               `yaml:"limits" help:"what one request and one caller may have: [limits.md](limits.md)"`
 	Tokens     []Token              `yaml:"tokens" unset:"without tokens and anonymous, only callers on this machine are served" help:"the callers: [security.md](security.md)"` // empty and not nil: none, on purpose
 	Anonymous  []string             `yaml:"anonymous" example:"[\"public-*\"]" help:"namespaces that need no token, by name or pattern; clients with a token may use them too"`
