@@ -162,12 +162,11 @@ proto-check: ## fail if the code of proto/ is not what is committed
 
 .PHONY: reference
 reference: ## generate docs/configuration.md and docs/firn.schema.json from the settings that the code declares
-	go run ./cmd/firn/internal/settings/reference > docs/configuration.md
-	go run ./cmd/firn/internal/settings/reference schema > docs/firn.schema.json
+	go run ./cmd/firn/pages reference docs
 
 .PHONY: man
 man: ## write a manual page for each command into bin/man
-	go run ./cmd/firn/internal/cli/man bin/man
+	go run ./cmd/firn/pages manual bin/man
 
 .PHONY: manifests
 manifests: ## copy the alerts into the chart in deploy/helm, and render deploy/kubernetes.yaml from it

@@ -1,11 +1,6 @@
-// Command man writes the manual pages of firn, one for each command, into a folder. It is not a command of firn, since the
-// library for it would make the binary larger. The date of the pages is SOURCE_DATE_EPOCH, if that is set.
-//
-//	go run ./cmd/firn/internal/cli/man FOLDER
 package main
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -17,19 +12,9 @@ import (
 	"github.com/firn-id/firn/store/filestore"
 )
 
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: man FOLDER")
-		os.Exit(2)
-	}
-	if err := write(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-// write writes the pages into a folder, which it makes.
-func write(folder string) error {
+// writeManual writes a manual page for each command into a folder, which it makes. It is not a command of firn, since the
+// library for it would make the binary larger. The date of the pages is SOURCE_DATE_EPOCH, if that is set.
+func writeManual(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // everyone may read manuals
 		return err
 	}

@@ -1,29 +1,32 @@
-// Command reference prints docs/configuration.md, from the settings that package settings declares; with the argument
-// schema, docs/firn.schema.json.
 package main
 
 import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
-func main() {
-	text := page()
-	if len(os.Args) > 1 && os.Args[1] == "schema" {
-		text = string(settings.Schema())
+// writeReference writes configuration.md and firn.schema.json into a folder, from what package settings declares.
+func writeReference(folder string) error {
+	for name, content := range reference() {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644); err != nil { //nolint:gosec // everyone may read documents
+			return err
+		}
 	}
-	if _, err := os.Stdout.WriteString(text); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	return nil
 }
 
-// page returns the document.
+// reference returns the documents about the settings, by the names of their files.
+func reference() map[string]string {
+	return map[string]string{"configuration.md": page(), "firn.schema.json": string(settings.Schema())}
+}
+
+// page returns configuration.md.
 func page() string {
 	var b strings.Builder
 	b.WriteString(`<!-- Made by make reference from the declarations in cmd/firn/internal/settings: change them there. -->

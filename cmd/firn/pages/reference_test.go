@@ -3,13 +3,11 @@ package main
 import (
 	"os"
 	"testing"
-
-	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 func TestTheReferenceOfSettingsIsThatOfTheCode(t *testing.T) {
-	for name, want := range map[string]string{"configuration.md": page(), "firn.schema.json": string(settings.Schema())} {
-		have, err := os.ReadFile("../../../../../docs/" + name)
+	for name, want := range reference() {
+		have, err := os.ReadFile("../../../docs/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}

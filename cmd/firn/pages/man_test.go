@@ -16,7 +16,7 @@ func TestEachCommandHasAPage(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", home)
 	folder := filepath.Join(t.TempDir(), "man")
-	if err := write(folder); err != nil {
+	if err := writeManual(folder); err != nil {
 		t.Fatal(err)
 	}
 	pages := 0
