@@ -81,6 +81,7 @@ func TestAnAnswerWithoutExactlyTheIDsAskedForIssuesNoID(t *testing.T) {
 		"no type":                 {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n1\n2\n3\n", "not text/plain", true},
 		"too big":                 {whole(strings.Repeat("1", 10_000)), "longer than 771 bytes", true},
 		"from a cache":            {strings.Replace(whole("1\n2\n3\n"), "Connection", "Age: 7\r\nConnection", 1), "it is 7 seconds old, from a cache", true},
+		"of another request":      {strings.Replace(whole("1\n2\n3\n"), "Connection", "Firn-Once: X7\r\nConnection", 1), "it is that of another request (Firn-Once: X7)", true},
 		"no answer":               {"", "EOF", false},
 		"no HTTP":                 {"SSH-2.0-OpenSSH_9.2\r\n", "malformed HTTP", false},
 		"an error of a proxy":     {"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\n<h1>502\n\x07", "502 Bad Gateway: <h1>502", false},
@@ -151,6 +152,44 @@ func TestAHiddenCacheNeverCausesADuplicate(t *testing.T) {
 				seen[id] = true
 			}
 		}
+	}
+}
+
+// A proxy sends an answer a second time, in the place of the answer to a later request. The client asks again.
+func TestAnAnswerThatIsSentTwiceIsNotUsedTwice(t *testing.T) {
+	behind := &fake{kind: "sequence", next: 1}
+	var before *httptest.ResponseRecorder // guarded by the order of requests
+	twice := 0
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		made := httptest.NewRecorder()
+		behind.ServeHTTP(made, r)
+		if seen := behind.seen(); seen.ids%3 == 0 && strings.HasPrefix(r.URL.Path, "/v1/ids/") {
+			made = before
+			twice++
+		}
+		before = made
+		maps.Copy(w.Header(), made.Header())
+		if _, err := w.Write(made.Body.Bytes()); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(proxy.Close)
+	orders := ids(t, newClient(t, client.Config{Servers: []string{proxy.URL}}), "orders")
+	last := firn.ID(0)
+	for range 10 {
+		got, err := orders.Fetch(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range got {
+			if id <= last {
+				t.Errorf("%d after %d", id, last)
+			}
+			last = id
+		}
+	}
+	if twice == 0 {
+		t.Error("no answer was sent twice: the test is none")
 	}
 }
 

@@ -118,6 +118,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				f.kind = f.made
 			}
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			w.Header().Set("Firn-Once", r.URL.Query().Get("once"))
 			var b strings.Builder
 			for range count {
 				b.WriteString(f.text)

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/firn-id/firn"
 )
@@ -42,13 +45,12 @@ var texts = form[string]{
 		if len(line) == 0 || len(line) > maxText {
 			return "", fmt.Errorf("%w: an id of %d bytes, 1 to %d are allowed", errAnswer, len(line), maxText)
 		}
-		for _, c := range line {
-			if c <= ' ' || c > '~' {
-				return "", fmt.Errorf("%w: %q is not an id: ids have visible ASCII characters only", errAnswer, shown(string(line)))
-			}
-		}
 		// A copy each: an id that is kept for long must not keep the others in memory.
-		return string(line), nil
+		text := string(line)
+		if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) { // as templates have
+			return "", fmt.Errorf("%w: %q is not an id: ids are UTF-8 and have printable characters only", errAnswer, shown(text))
+		}
+		return text, nil
 	},
 	above: func(string, string) int64 { return 0 },
 }

@@ -216,6 +216,18 @@ func TestTextsAreDistinguishedFromNumbers(t *testing.T) {
 	})
 }
 
+// Templates of business numbers have any printable characters, spaces too.
+func TestTextsHaveTheCharactersOfTemplates(t *testing.T) {
+	c := newClient(t, network{"a": {kind: "number", text: "订单 é-", next: 7}}.config())
+	texts, err := c.Texts("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := texts.Fetch(t.Context(), 2); err != nil || !slices.Equal(got, []string{"订单 é-7", "订单 é-8"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 func TestIDsBufferedTooLongAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := network{"a": {kind: "snowflake", next: 1}}.config()

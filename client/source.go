@@ -151,12 +151,15 @@ func (s *source[T]) requestSome(ctx context.Context, one *server, dst []T) (int,
 	}
 }
 
-// request asks one server for as many ids as dst holds. Every request has a URL of its own: a cache
-// that ignores methods and headers would otherwise answer it with ids it has already given out.
+// request asks one server for as many ids as dst holds. Every request has a URL of its own, so that a cache that
+// ignores methods and headers does not answer it with ids that it has given out already. The answer repeats what
+// differs: one that a proxy sends twice, or a cache that ignores the query too, is of another request.
 func (s *source[T]) request(ctx context.Context, one *server, dst []T) error {
+	once := rand.Text()
 	return s.servers.wire.exchange(ctx, one.address, exchange{
 		namespace: s.name, count: len(dst),
-		method: http.MethodPost, path: "/v1/ids/" + s.name + "?count=" + strconv.Itoa(len(dst)) + "&once=" + rand.Text(),
+		method: http.MethodPost, path: "/v1/ids/" + s.name + "?count=" + strconv.Itoa(len(dst)) + "&once=" + once,
+		once:   once,
 		accept: "text/plain", most: len(dst) * maxLine,
 		read: func(body []byte) error { return s.form.fill(dst, body) },
 	})

@@ -66,6 +66,7 @@ type exchange struct {
 	count     int    // ids asked for, as the hooks report it
 	method    string
 	path      string
+	once      string // what the answer repeats; "" for nothing
 	accept    string // the only media type accepted; "" for any
 	most      int    // bytes of the answer
 	read      func(body []byte) error
@@ -75,6 +76,9 @@ var bodies sync.Pool // of *bytes.Buffer
 
 // timeoutHeader has how long a server may take for ids, in milliseconds.
 const timeoutHeader = "Firn-Timeout-Ms"
+
+// onceHeader has what the request has as its parameter once.
+const onceHeader = "Firn-Once"
 
 // exchange makes a request to a server. Its error is an *[Error].
 func (w *wire) exchange(ctx context.Context, address string, x exchange) (err error) {
@@ -107,6 +111,11 @@ func (w *wire) exchange(ctx context.Context, address string, x exchange) (err er
 	answer, err := w.http.Do(req)
 	if err != nil {
 		return &Error{Server: address, Err: transportError(ctx, err)}
+	}
+	if once := answer.Header.Get(onceHeader); once != "" && once != x.once { // a proxy may remove the header
+		// What follows on this connection may be of other requests too: not read to its end, it is closed.
+		err := fmt.Errorf("%w: it is that of another request (%s: %s): a proxy or a cache mixes answers up", errAnswer, onceHeader, shown(once))
+		return &Error{Server: address, Status: answer.StatusCode, Err: errors.Join(err, answer.Body.Close())}
 	}
 	buf, ok := bodies.Get().(*bytes.Buffer)
 	if !ok {

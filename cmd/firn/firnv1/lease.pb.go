@@ -25,8 +25,11 @@ const (
 )
 
 type LeaseRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Pool          string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Pool  string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	// 16 to 64 random letters and digits, other ones in each request. The answer repeats them:
+	// over Connect, a cache or a proxy may give several programs one answer. Refuse one with another once.
+	Once          string `protobuf:"bytes,2,opt,name=once,proto3" json:"once,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -68,6 +71,13 @@ func (x *LeaseRequest) GetPool() string {
 	return ""
 }
 
+func (x *LeaseRequest) GetOnce() string {
+	if x != nil {
+		return x.Once
+	}
+	return ""
+}
+
 type LeaseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names the lease at every server with the same store. It is a secret.
@@ -90,6 +100,7 @@ type LeaseResponse struct {
 	// For people.
 	Worker        int64  `protobuf:"varint,12,opt,name=worker,proto3" json:"worker,omitempty"`
 	Layout        string `protobuf:"bytes,13,opt,name=layout,proto3" json:"layout,omitempty"`
+	Once          string `protobuf:"bytes,14,opt,name=once,proto3" json:"once,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,12 +226,21 @@ func (x *LeaseResponse) GetLayout() string {
 	return ""
 }
 
+func (x *LeaseResponse) GetOnce() string {
+	if x != nil {
+		return x.Once
+	}
+	return ""
+}
+
 type RenewRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Pool  string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
 	Lease string                 `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
 	// The latest end that the program knows.
-	End           int64 `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
+	End int64 `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
+	// As in LeaseRequest.
+	Once          string `protobuf:"bytes,4,opt,name=once,proto3" json:"once,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -276,12 +296,20 @@ func (x *RenewRequest) GetEnd() int64 {
 	return 0
 }
 
+func (x *RenewRequest) GetOnce() string {
+	if x != nil {
+		return x.Once
+	}
+	return ""
+}
+
 type RenewResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lease         string                 `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
 	Clock         int64                  `protobuf:"varint,3,opt,name=clock,proto3" json:"clock,omitempty"`
 	End           int64                  `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`
+	Once          string                 `protobuf:"bytes,5,opt,name=once,proto3" json:"once,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -344,13 +372,21 @@ func (x *RenewResponse) GetEnd() int64 {
 	return 0
 }
 
+func (x *RenewResponse) GetOnce() string {
+	if x != nil {
+		return x.Once
+	}
+	return ""
+}
+
 var File_firn_v1_lease_proto protoreflect.FileDescriptor
 
 const file_firn_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x13firn/v1/lease.proto\x12\afirn.v1\"\"\n" +
+	"\x13firn/v1/lease.proto\x12\afirn.v1\"6\n" +
 	"\fLeaseRequest\x12\x12\n" +
-	"\x04pool\x18\x01 \x01(\tR\x04pool\"\xf0\x02\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x12\n" +
+	"\x04once\x18\x02 \x01(\tR\x04once\"\x84\x03\n" +
 	"\rLeaseResponse\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\tR\x05lease\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x18\n" +
@@ -366,16 +402,19 @@ const file_firn_v1_lease_proto_rawDesc = "" +
 	" \x01(\x05R\rsequenceShift\x12\x16\n" +
 	"\x04base\x18\v \x01(\x10B\x020\x01R\x04base\x12\x16\n" +
 	"\x06worker\x18\f \x01(\x03R\x06worker\x12\x16\n" +
-	"\x06layout\x18\r \x01(\tR\x06layout\"N\n" +
+	"\x06layout\x18\r \x01(\tR\x06layout\x12\x12\n" +
+	"\x04once\x18\x0e \x01(\tR\x04once\"b\n" +
 	"\fRenewRequest\x12\x12\n" +
 	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n" +
 	"\x05lease\x18\x02 \x01(\tR\x05lease\x12\x14\n" +
-	"\x03end\x18\x03 \x01(\x03B\x020\x01R\x03end\"i\n" +
+	"\x03end\x18\x03 \x01(\x03B\x020\x01R\x03end\x12\x12\n" +
+	"\x04once\x18\x04 \x01(\tR\x04once\"}\n" +
 	"\rRenewResponse\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\tR\x05lease\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x18\n" +
 	"\x05clock\x18\x03 \x01(\x03B\x020\x01R\x05clock\x12\x14\n" +
-	"\x03end\x18\x04 \x01(\x03B\x020\x01R\x03end2~\n" +
+	"\x03end\x18\x04 \x01(\x03B\x020\x01R\x03end\x12\x12\n" +
+	"\x04once\x18\x05 \x01(\tR\x04once2~\n" +
 	"\fLeaseService\x126\n" +
 	"\x05Lease\x12\x15.firn.v1.LeaseRequest\x1a\x16.firn.v1.LeaseResponse\x126\n" +
 	"\x05Renew\x12\x15.firn.v1.RenewRequest\x1a\x16.firn.v1.RenewResponseBM\n" +

@@ -36,7 +36,7 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ask, form, err := a.parse(r)
+	ask, form, once, err := a.parse(r)
 	if err != nil {
 		return a.front.Refuse(err)
 	}
@@ -64,6 +64,9 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	}
 	header := w.Header()
 	header["Content-Type"] = form.contentType()
+	if once != "" {
+		header[onceHeader] = []string{once}
+	}
 	if len(text.b) > buffered {
 		header["Content-Length"] = []string{strconv.Itoa(len(text.b))}
 	}
@@ -109,27 +112,34 @@ func (a *API) recycleBody(text *body) {
 	}
 }
 
-// parse returns what a request asks for, and the form of its answer.
-func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, err error) {
+// onceHeader repeats the parameter once in an answer of ids, whose body may be plain text.
+const onceHeader = "Firn-Once"
+
+// parse returns what a request asks for, the form of its answer, and its parameter once.
+func (a *API) parse(r *http.Request) (ask issuing.Ask, f form, once string, err error) {
 	ask = issuing.Ask{Namespace: strings.TrimPrefix(r.URL.Path, idsPath), Count: 1}
 	if r.URL.RawQuery == "" {
 		f, err = parseForm("", "", r.Header.Get("Accept"))
-		return ask, f, err
+		return ask, f, "", err
 	}
 	query, err := idsRoute.Values(r)
 	if err != nil {
-		return ask, f, err
+		return ask, f, "", err
+	}
+	once = query.Get("once")
+	if err := issuing.CheckOnce(once); err != nil {
+		return ask, f, "", err
 	}
 	if query.Has("count") {
 		text := query.Get("count")
 		if ask.Count, err = strconv.Atoi(text); err != nil || text != strconv.Itoa(ask.Count) { // nor +3 or 03
-			return ask, f, failure.BadRequest("bad_count", "count %q is not a whole number from 1 to %d", text, a.front.Limits().MaxBatch())
+			return ask, f, "", failure.BadRequest("bad_count", "count %q is not a whole number from 1 to %d", text, a.front.Limits().MaxBatch())
 		}
 	}
 	if f, err = parseForm(query.Get("format"), query.Get("numbers"), r.Header.Get("Accept")); f.given {
 		ask.Fits = f.fits
 	}
-	return ask, f, err
+	return ask, f, once, err
 }
 
 // readable is a format beside the encodings.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
@@ -47,38 +46,13 @@ func leaseCodes(own map[int][]string) map[int][]string {
 }
 
 func (a *API) grantLease(c *call) (any, error) {
-	once, err := a.once(c)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := a.front.GrantLease(c.Context(), c.caller, c.PathValue("pool"))
-	answer.Once = once
-	return answer, err
+	return a.front.GrantLease(c.Context(), c.caller, c.PathValue("pool"), c.query.Get("once"))
 }
 
 func (a *API) renewLease(c *call) (any, error) {
-	once, err := a.once(c)
-	if err != nil {
-		return nil, err
-	}
 	end, err := strconv.ParseInt(c.query.Get("end"), 10, 64)
 	if err != nil {
 		end = 0 // is refused
 	}
-	answer, err := a.front.RenewLease(c.Context(), c.caller, c.PathValue("pool"), c.Header.Get(issuing.LeaseHeader), end)
-	answer.Once = once
-	return answer, err
-}
-
-// onceForm is what once may be. The answer repeats it, so a client that draws another for each request can tell the answer to
-// it from one that a cache has kept for another client.
-var onceForm = regexp.MustCompile(`^[A-Za-z0-9]{0,64}$`)
-
-// once returns the parameter once.
-func (a *API) once(c *call) (string, error) {
-	once := c.query.Get("once")
-	if !onceForm.MatchString(once) {
-		return "", a.front.Refuse(failure.BadRequest("bad_request", "once is %q: up to 64 letters and digits are allowed", once))
-	}
-	return once, nil
+	return a.front.RenewLease(c.Context(), c.caller, c.PathValue("pool"), c.query.Get("once"), c.Header.Get(issuing.LeaseHeader), end)
 }

@@ -80,7 +80,7 @@ var (
 			{Name: "count", Help: "how many ids; at most limits.batch of the configuration, by default 100000, and what the rate allows", Form: schema{"type": "integer", "minimum": 1, "default": 1}},
 			{Name: "format", Help: "how numbers are written; without it in decimal", Form: schema{"type": "string", "enum": append(decode.Encodings(), readable)}},
 			{Name: "numbers", Help: "whether ids are JSON numbers, which JavaScript rounds above 2^53; only with decimal ids", Form: schema{"type": "boolean", "default": false}},
-			{Name: "once", Help: "any text: it makes addresses differ for caches that do not obey", Form: text},
+			{Name: "once", Help: onceParameter.Help + ". The header " + onceHeader + " has it", Form: text},
 		},
 		Header: []Parameter{timeoutHeader},
 		Answer: map[string]shape{"application/json": {"IDs", ids}, "text/plain": plainText},

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -41,7 +42,7 @@ type LeaseRenewed struct {
 	Pool  string `json:"pool"`
 	Clock uint64 `json:"clock,string"` // when the worker was last seen to be held, as a position
 	End   uint64 `json:"end,string"`
-	Once  string `json:"once,omitempty"` // that of the request, over HTTP
+	Once  string `json:"once,omitempty"` // that of the request
 }
 
 // LeaseGranted is the answer to a request for a worker.
@@ -63,13 +64,29 @@ type LeaseGranted struct {
 }
 
 // GrantLease leases a worker of a pool to a caller. It counts the request.
-func (f *Front) GrantLease(ctx context.Context, caller *access.Caller, pool string) (LeaseGranted, error) {
-	return lent(f, caller, pool, func(from lender) (LeaseGranted, error) { return f.grant(ctx, from) })
+func (f *Front) GrantLease(ctx context.Context, caller *access.Caller, pool, once string) (LeaseGranted, error) {
+	answer, err := lent(f, caller, pool, once, func(from lender) (LeaseGranted, error) { return f.grant(ctx, from) })
+	answer.Once = once
+	return answer, err
 }
 
 // RenewLease renews the lease with a handle, whose end is the latest that the caller knows. It counts the request.
-func (f *Front) RenewLease(ctx context.Context, caller *access.Caller, pool, handle string, end int64) (LeaseRenewed, error) {
-	return lent(f, caller, pool, func(from lender) (LeaseRenewed, error) { return f.renew(ctx, from, handle, end) })
+func (f *Front) RenewLease(ctx context.Context, caller *access.Caller, pool, once, handle string, end int64) (LeaseRenewed, error) {
+	answer, err := lent(f, caller, pool, once, func(from lender) (LeaseRenewed, error) { return f.renew(ctx, from, handle, end) })
+	answer.Once = once
+	return answer, err
+}
+
+// onceForm is what once may be.
+var onceForm = regexp.MustCompile(`^[A-Za-z0-9]{0,64}$`)
+
+// CheckOnce returns a failure unless a text may be the once of a request. The answer repeats it. So a client that draws
+// another for each request can tell its answer from one that a cache has kept, or that a proxy has sent twice.
+func CheckOnce(once string) error {
+	if !onceForm.MatchString(once) {
+		return failure.BadRequest("bad_request", "once is %q: up to 64 letters and digits are allowed", once)
+	}
+	return nil
 }
 
 // A lender has the pool whose workers a caller may lease.
@@ -119,7 +136,10 @@ func (f *Front) grantable(l lender) error {
 	return err
 }
 
-func lent[T any](f *Front, caller *access.Caller, pool string, do func(lender) (T, error)) (answer T, err error) {
+func lent[T any](f *Front, caller *access.Caller, pool, once string, do func(lender) (T, error)) (answer T, err error) {
+	if err := CheckOnce(once); err != nil {
+		return answer, f.Refuse(err)
+	}
 	from, err := f.lender(caller, pool)
 	if err != nil {
 		return answer, err

@@ -20,7 +20,7 @@ func testAWorkerIsLeased(t *testing.T, over transport) {
 	s := start(t, "namespaces: {orders: {layout: sonyflake}}", over)
 	_, conn := s.dial(t)
 	leases := firnv1.NewLeaseServiceClient(conn)
-	l, err := leases.Lease(t.Context(), &firnv1.LeaseRequest{Pool: "default"})
+	l, err := leases.Lease(t.Context(), &firnv1.LeaseRequest{Pool: "default", Once: "a1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,12 +34,12 @@ func testAWorkerIsLeased(t *testing.T, over transport) {
 	if want := (firn.Parts{Tick: firn.Tick(l.GetFirst() >> l.GetSequenceBits()), Worker: l.GetWorker(), Sequence: 5}); err != nil || parts != want {
 		t.Errorf("the sixth id has %+v, %v; want %+v", parts, err, want)
 	}
-	if l.GetPool() != "default" || l.GetClock() > l.GetFirst() || l.GetFirst() >= l.GetEnd() || l.GetLookMs() != 3000 || l.GetUnitNs() != 1e7 {
+	if l.GetPool() != "default" || l.GetClock() > l.GetFirst() || l.GetFirst() >= l.GetEnd() || l.GetLookMs() != 3000 || l.GetUnitNs() != 1e7 || l.GetOnce() != "a1" {
 		t.Errorf("%+v", l)
 	}
-	renew := &firnv1.RenewRequest{Pool: "default", Lease: l.GetLease(), End: l.GetEnd()}
+	renew := &firnv1.RenewRequest{Pool: "default", Lease: l.GetLease(), End: l.GetEnd(), Once: "a2"}
 	r, err := leases.Renew(t.Context(), renew)
-	if err != nil || r.GetLease() != l.GetLease() || r.GetPool() != "default" || r.GetEnd() <= l.GetEnd() || r.GetClock() < l.GetClock() {
+	if err != nil || r.GetLease() != l.GetLease() || r.GetPool() != "default" || r.GetEnd() <= l.GetEnd() || r.GetClock() < l.GetClock() || r.GetOnce() != "a2" {
 		t.Errorf("renewed: %+v, %v", r, err)
 	}
 	code, _, got := post(t, "http://"+s.address+"/firn.v1.LeaseService/Renew", "application/json",
@@ -63,6 +63,10 @@ func testAWorkerIsLeased(t *testing.T, over transport) {
 			_, err := leases.Renew(t.Context(), &firnv1.RenewRequest{Pool: "default", Lease: l.GetLease(), End: -l.GetEnd()})
 			return err
 		}},
+		"bad_request: once": {codes.InvalidArgument, func() error {
+			_, err := leases.Lease(t.Context(), &firnv1.LeaseRequest{Pool: "default", Once: "a-1"})
+			return err
+		}},
 		"unknown_pool": {codes.NotFound, func() error {
 			_, err := leases.Lease(t.Context(), &firnv1.LeaseRequest{Pool: "orders"})
 			return err
@@ -75,7 +79,7 @@ func testAWorkerIsLeased(t *testing.T, over transport) {
 				got = info.GetReason()
 			}
 		}
-		if err.Code() != call.code || got != word {
+		if word, _, _ = strings.Cut(word, ":"); err.Code() != call.code || got != word {
 			t.Errorf("%v %s %q, want %v %s", err.Code(), got, err.Message(), call.code, word)
 		}
 	}

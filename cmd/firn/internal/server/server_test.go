@@ -202,6 +202,19 @@ func TestIDsHaveTheRequestedFormat(t *testing.T) {
 	}
 }
 
+// A client can tell an answer to its request from one to another request, also if it is plain text.
+func TestAnAnswerRepeatsWhatDiffers(t *testing.T) {
+	_, h := newServer(t, settings.Config{})
+	for _, accept := range []string{"text/plain", "application/json"} {
+		if status, body, header := ask(t, h, "POST", "/v1/ids/orders?once=R7", accept); status != http.StatusOK || header.Get("Firn-Once") != "R7" {
+			t.Errorf("%s: %d %s, Firn-Once %q", accept, status, body, header.Get("Firn-Once"))
+		}
+	}
+	if _, _, header := ask(t, h, "POST", "/v1/ids/orders?count=2", ""); header["Firn-Once"] != nil {
+		t.Errorf("Firn-Once is %q without a once", header["Firn-Once"])
+	}
+}
+
 func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 	_, h := newServer(t, settings.Config{Limits: settings.Limits{Batch: new(1000)}})
 	for _, c := range []struct {
@@ -219,6 +232,8 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"POST", "/v1/ids/orders?count=%5", 400, "bad_request", "%5"},
 		{"POST", "/v1/ids/orders?cuont=3", 400, "bad_request", "cuont"},
 		{"POST", "/v1/ids/orders?count=3&Format=hex", 400, "bad_request", "count, format, numbers, once"},
+		{"POST", "/v1/ids/orders?once=a%0Ab", 400, "bad_request", "up to 64 letters and digits"},
+		{"POST", "/v1/leases/default?once=a.b", 400, "bad_request", "up to 64 letters and digits"},
 		{"POST", "/v1/ids/orders?count=3&count=4", 400, "bad_request", "count is given 2 times"},
 		{"GET", "/v1/decode/7?layuot=twitter", 400, "bad_request", "Allowed: format, namespace, layout, unit, epoch"},
 		{"GET", "/v1/decode/5?namespace=x;y", 400, "bad_request", "semicolon"},
