@@ -42,8 +42,8 @@ type Config struct {
 	// it uses up the ids below. It returns an error if the client may not.
 	Skip func(caller *access.Caller) error
 	// Take is called before a range of ids is taken from a segment. It returns an error if the client
-	// must wait. Done is called after, with whether the range was issued.
-	Take func(caller *access.Caller, name string, ids int64) (done func(issued bool), err error)
+	// must wait. Done is called after, with the error if no range was issued.
+	Take func(caller *access.Caller, name string, ids int64) (done func(err error), err error)
 	// Observe is called after each request with its operation, "machines",
 	// "segments", "ids" or "other", and its status. The status of a bad request is 400 even
 	// if the client is sent another one. Several goroutines call it.

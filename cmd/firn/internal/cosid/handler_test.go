@@ -67,7 +67,7 @@ func serve(t testing.TB, cfg cosid.Config) http.Handler {
 	cfg.Segment = func(string) (firn.ID, int64, error) { return 0, cosid.DefaultMaxStep, nil }
 	cfg.Create = func(*access.Caller) (func(), error) { return func() {}, nil }
 	cfg.Skip = func(*access.Caller) error { return nil }
-	cfg.Take = func(*access.Caller, string, int64) (func(bool), error) { return func(bool) {}, nil }
+	cfg.Take = func(*access.Caller, string, int64) (func(error), error) { return func(error) {}, nil }
 	if cfg.Observe == nil {
 		cfg.Observe = func(string, int, time.Duration) {}
 	}

@@ -110,13 +110,13 @@ func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	got, err := h.segments.Fetch(r.Context(), c.name, segment.Ask{Step: step, Above: c.least - 1})
-	done(err == nil && got.Count >= step)
+	if err == nil && got.Count < step {
+		// The client computes the first id from the step, and would use ids below the range.
+		err = &segment.ExhaustedError{Name: c.name, Next: uint64(got.Last()) + 1, Max: firn.MaxID}
+	}
+	done(err)
 	if err != nil {
 		return err
-	}
-	if got.Count < step {
-		// The client computes the first id from the step, and would use ids below the range.
-		return &segment.ExhaustedError{Name: c.name, Next: uint64(got.Last()) + 1, Max: firn.MaxID}
 	}
 	writeBody(w, http.StatusOK, "application/json", strconv.AppendInt(nil, int64(got.Last()), 10))
 	return nil

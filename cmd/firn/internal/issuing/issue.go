@@ -173,9 +173,7 @@ func (f *Front) issue(caller *access.Caller, ns *Namespace, requests, count int,
 		}
 	}
 	issued, err := f.service.take(ns, take)
-	if issued < count {
-		on.giveBack(count - issued)
-	}
+	on.settle(count-issued, err)
 	if err != nil {
 		return f.failed(ns.name, requests, err)
 	}
@@ -233,8 +231,12 @@ func (r rates) take(ids int) error {
 	return nil
 }
 
-// giveBack returns ids to the rates that were charged but not issued.
-func (r rates) giveBack(ids int) {
+// settle returns ids to the rates that were charged but not issued, after an error or fewer ids. They stay charged if the
+// request was given up: the store may have counted them. Otherwise callers who give up early would use a counter up past any rate.
+func (r rates) settle(ids int, err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return
+	}
 	for _, on := range r {
 		if on != nil {
 			on.Return(ids)

@@ -30,8 +30,8 @@ func (n *Namespace) step() int {
 
 // Charge charges the rates for ids that a front end takes from the store itself: the caller's rate and that of the
 // namespace with this name, if it is served. The caller must be allowed to use the name. The front end then calls
-// done, with whether it issued the ids. An error is not counted as a request.
-func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func(handedOut bool), err error) {
+// done, with the error if it issued none. An error is not counted as a request.
+func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func(err error), err error) {
 	count := int(min(ids, math.MaxInt))
 	on := rates{caller.Bucket()}
 	now := f.service.now.Load()
@@ -44,10 +44,10 @@ func (f *Front) Charge(caller *access.Caller, name string, ids int64) (done func
 	if err := on.take(count); err != nil {
 		return nil, err
 	}
-	return func(handedOut bool) {
+	return func(err error) {
 		switch {
-		case !handedOut:
-			on.giveBack(count)
+		case err != nil:
+			on.settle(count, err)
 		case ns != nil:
 			ns.issued.Add(float64(ids))
 		}
