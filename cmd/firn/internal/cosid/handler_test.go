@@ -347,11 +347,10 @@ func TestNoIDIsIssuedTwiceInAServerWhoseStoreWasSetBack(t *testing.T) {
 	var log strings.Builder
 	cfg.Store, cfg.Memory, cfg.Log = mem, &register.Memory{}, slog.New(slog.NewTextHandler(&log, nil))
 	h := serve(t, cfg)
-	own, err := segment.New(segment.Config{Store: mem, Memory: cfg.Memory, MinStep: 10, MaxStep: 10})
+	own, err := segment.New(segment.Config{Store: mem, Memory: cfg.Memory, MinStep: 10, MaxStep: 10, Log: cfg.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer own.Close(context.Background())
 	seen := map[firn.ID]bool{}
 	note := func(id firn.ID) {
 		t.Helper()
@@ -385,6 +384,9 @@ func TestNoIDIsIssuedTwiceInAServerWhoseStoreWasSetBack(t *testing.T) {
 	issue()
 	mem.Restore(nil)
 	issue()
+	if err := own.Close(t.Context()); err != nil { // then nothing is logged any more
+		t.Error(err)
+	}
 	if n := cfg.Memory.SetBacks()["shop.orders"]; n != 2 || strings.Count(log.String(), "was set back") == 0 {
 		t.Errorf("%d set backs:\n%s", n, &log)
 	}

@@ -26,7 +26,8 @@ type request struct {
 
 	claimed bool // this call has tried to make the instance the holder of claim
 	claim   int
-	undo    func()  // of Instance.New
+	undo    func()  // of Instance.New; may only be called until a machine is written, since a lost answer hides that
+	wrote   bool    // a machine was written, or may be
 	held    machine // as written; revision 0 if the write failed or its answer was lost
 }
 
@@ -84,7 +85,7 @@ func (r *Registrar) Distribute(ctx context.Context, of Instance, bits int, guard
 		return err
 	})
 	if err != nil {
-		if q.undo != nil && q.held.revision == 0 {
+		if q.undo != nil && !q.wrote {
 			q.undo()
 		}
 		return State{}, err
@@ -211,7 +212,7 @@ func (r *Registrar) hold(ctx context.Context, q *request, b bucket, id int, m ma
 	before := m
 	m.Instance, m.Held, m.Stable, m.Stamp = q.Name, true, q.Stable, max(m.Stamp, q.now)
 	m.setGuard(q.guard)
-	q.claimed, q.claim, q.held = true, id, machine{}
+	q.claimed, q.claim, q.held, q.wrote = true, id, machine{}, true
 	m, err := r.setMachine(ctx, q.Namespace, id, m)
 	if err != nil {
 		return State{}, err

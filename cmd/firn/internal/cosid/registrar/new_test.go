@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -93,4 +94,44 @@ func TestAViewIsSmallAndIsGivenUp(t *testing.T) {
 			t.Error("a call that uses a view that was given up does not see what it read")
 		}
 	})
+}
+
+// A lost answer hides whether the number was made, so it counts. Otherwise callers who give up would get any number of numbers.
+func TestANumberThatMayBeMadeIsCounted(t *testing.T) {
+	st := &losing{Store: memstore.New(nil)}
+	r, err := New(Config{Store: st})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		key  string // of the write whose answer is lost
+		want int
+	}{{"/machine/", 1}, {"/instance/", 0}} {
+		counted := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		st.key, st.lost = c.key, cancel
+		_, err := r.Distribute(ctx, Instance{Namespace: "shop", Name: c.key, New: func() (func(), error) {
+			counted++
+			return func() { counted-- }, nil
+		}}, 4, 1000)
+		if !errors.Is(err, context.Canceled) || counted != c.want {
+			t.Errorf("%s: %d are counted, want %d: %v", c.key, counted, c.want, err)
+		}
+	}
+}
+
+// losing applies a write to a key and ends the call.
+type losing struct {
+	store.Store
+	key  string
+	lost func()
+}
+
+func (s *losing) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	written, err := s.Store.CompareAndSwap(ctx, key, old, value)
+	if err == nil && strings.Contains(key, s.key) {
+		s.lost()
+		return store.Entry{}, context.Cause(ctx)
+	}
+	return written, err
 }
