@@ -183,6 +183,11 @@ func TestImportTakesOverCounters(t *testing.T) {
 	absent(t, store, "zero")
 	absent(t, store, "top")
 
+	// more names than firn serve takes
+	sql("bad", "INSERT INTO leaf_alloc (biz_tag, max_id, step) SELECT CONCAT('many', seq), 1, 1 FROM seq_1_to_10001")
+	step(bad, "leaf --skip zero --skip top --rename =none --rename a=b=ab", 1, "nothing was imported", "number of entries 10003 is out of range: 0 to 10000", "--skip")
+	absent(t, store, "many1")
+
 	// into a store whose URL has a password
 	sql("tiny", "CREATE DATABASE firn")
 	sql("tiny", "GRANT ALL ON firn.* TO reader@'%'")

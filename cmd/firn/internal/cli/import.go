@@ -15,6 +15,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/migrate"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -124,6 +125,9 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	}
 	var moved error
 	report := importReport{From: from.word, DryRun: f.dryRun, Rows: plan.Rows, YAML: string(plan.YAML(from.word, url)), Skipped: plan.Skipped(), beside: f.margin >= 0}
+	if _, err := settings.Parse("the configuration for firn serve", []byte(report.YAML)); err != nil {
+		return fmt.Errorf("nothing was imported: firn serve would refuse this table: %w; leave names out with --skip", err)
+	}
 	if !f.dryRun {
 		if err := f.keepYAML(report.YAML); err != nil {
 			return err
