@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,14 +39,13 @@ const counters = `  segment: {kind: segment, min_step: 1000, max_step: 50000, ta
 // An issuer is a firn serve.
 type issuer struct {
 	program.Program
-	name  string
-	up    atomic.Bool
-	net   *network.Network
-	guard *guard
+	name string
+	up   atomic.Bool
+	net  *network.Network
 }
 
 // newIssuer prepares a firn serve with its configuration in a folder.
-func newIssuer(name, firn, dir string, store *backend, net *network.Network, g *guard) (*issuer, error) {
+func newIssuer(name, firn, dir string, store *backend, net *network.Network) (*issuer, error) {
 	address, err := program.FreeAddress()
 	if err != nil {
 		return nil, err
@@ -60,7 +58,7 @@ func newIssuer(name, firn, dir string, store *backend, net *network.Network, g *
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	i := &issuer{name: name, net: net, guard: g}
+	i := &issuer{name: name, net: net}
 	i.Address, i.Path, i.Says = address, firn, program.Serving
 	i.Args = []string{"serve", "--config", file, "--http", address, "--resp", "off", "--grpc", "off", "--linger", "100ms"}
 	return i, nil
@@ -74,9 +72,6 @@ const startTime = 3 * time.Minute
 func (i *issuer) start(ahead time.Duration) (err error) {
 	i.Begun = func(pid int) error {
 		i.net.Process(pid, i.name)
-		if err := i.guard.watch(i.name, pid); err != nil {
-			return err
-		}
 		if ahead == 0 {
 			return nil
 		}
@@ -97,13 +92,13 @@ func (i *issuer) start(ahead time.Duration) (err error) {
 // kill ends it like a crash.
 func (i *issuer) kill() error {
 	i.up.Store(false)
-	return errors.Join(i.Kill(), i.guard.watch(i.name, 0))
+	return i.Kill()
 }
 
 // leave shuts it down.
 func (i *issuer) leave() error {
 	i.up.Store(false)
-	return errors.Join(i.End(), i.guard.watch(i.name, 0))
+	return i.End()
 }
 
 // stop pauses it for a time.

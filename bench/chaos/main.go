@@ -177,11 +177,8 @@ func (m maker) play(ctx context.Context, s settings, turn *sync.Mutex, dir strin
 		firn: s.firn, dir: dir, turn: turn, net: network.New(), silence: newSilence(), files: map[string][]string{},
 		began: time.Now(), log: logger{began: time.Now(), out: log},
 	}
-	if w.guard, err = newGuard(); err != nil {
-		return r, err
-	}
 	h := &host.Host{}
-	defer func() { err = errors.Join(err, h.End(), w.net.Close(), log.Close(), w.guard.end()) }()
+	defer func() { err = errors.Join(err, h.End(), w.net.Close(), log.Close()) }()
 	var failed error
 	if err := host.Attempt(func() { w.store, failed = m.make(h, w.net, dir) }); err != nil || failed != nil {
 		return r, errors.Join(err, failed)

@@ -24,7 +24,6 @@ type world struct {
 	store   *backend
 	net     *network.Network
 	issuers []*issuer
-	guard   *guard
 
 	began    time.Time
 	mark     atomic.Uint32 // the present fault: its index among faults, from 1
@@ -178,7 +177,7 @@ func (w *world) startIssuers() error {
 	errs := make([]error, serverCount)
 	var group sync.WaitGroup
 	for n := range serverCount {
-		i, err := newIssuer(fmt.Sprintf("server-%d", n+1), w.firn, w.dir, w.store, w.net, w.guard)
+		i, err := newIssuer(fmt.Sprintf("server-%d", n+1), w.firn, w.dir, w.store, w.net)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -40,7 +41,7 @@ type Program struct {
 	err   error         // why, after that
 }
 
-// Start runs the program and waits until it is ready.
+// Start runs the program and waits until it is ready. If this process ends, even in a crash, the program is killed.
 func (p *Program) Start() error {
 	before := p.Log.Count(p.Says)
 	p.cmd = exec.Command(p.Path, p.Args...)
@@ -49,11 +50,19 @@ func (p *Program) Start() error {
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
+	guard, guardErr := servers.Guard(p.PID())
 	p.ended = make(chan struct{})
 	go func() {
 		p.err = p.cmd.Wait()
+		if guardErr == nil {
+			_, err := io.WriteString(guard, "done\n")
+			p.err = errors.Join(p.err, err)
+		}
 		close(p.ended)
 	}()
+	if guardErr != nil {
+		return errors.Join(guardErr, p.Kill())
+	}
 	if p.Begun != nil {
 		if err := p.Begun(p.PID()); err != nil {
 			return errors.Join(err, p.Kill())

@@ -34,7 +34,7 @@ type Server struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
 	output *bytes.Buffer
-	guard  io.Writer // if it closes without a word, the guard kills the server
+	guard  io.Writer // of Guard
 }
 
 // A kind holds the differences between servers.
@@ -191,7 +191,7 @@ func (s *Server) launch() error {
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	if s.guard, err = guard(s.cmd.Process.Pid); err != nil {
+	if s.guard, err = Guard(s.cmd.Process.Pid); err != nil {
 		return err
 	}
 	exited := make(chan struct{})
@@ -223,9 +223,9 @@ func tail(b []byte) []byte {
 	return b[max(0, len(b)-2000):]
 }
 
-// guard starts a process that kills pid when this one ends for any reason: its input ends then. A word
-// on its input dismisses it.
-func guard(pid int) (io.Writer, error) {
+// Guard starts a process that kills pid when this one ends for any reason: its input, which Guard returns, ends then.
+// A line on it dismisses the guard.
+func Guard(pid int) (io.WriteCloser, error) {
 	cmd := exec.Command("sh", "-c", "read _ && exit; kill -9 "+strconv.Itoa(pid))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	w, err := cmd.StdinPipe()

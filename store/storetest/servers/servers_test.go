@@ -3,8 +3,11 @@
 package servers_test
 
 import (
+	"io"
 	"net"
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,5 +51,34 @@ func answers(t *testing.T, addr string, want bool) {
 	}
 	if (err == nil) != want {
 		t.Errorf("%s: %v", addr, err)
+	}
+}
+
+// A guard whose input ends without a word, as when this process dies, kills; one that was dismissed does not.
+func TestAGuardKillsUnlessItIsDismissed(t *testing.T) {
+	for word, want := range map[string]syscall.Signal{"": syscall.SIGKILL, "done\n": syscall.SIGTERM} {
+		sleep := exec.Command("sleep", "60")
+		if err := sleep.Start(); err != nil {
+			t.Fatal(err)
+		}
+		guard, err := servers.Guard(sleep.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if word == "" {
+			err = guard.Close()
+		} else {
+			for err == nil { // until the guard has ended
+				_, err = io.WriteString(guard, word)
+			}
+			err = sleep.Process.Signal(want)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		_ = sleep.Wait()
+		if status, ok := sleep.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != want {
+			t.Errorf("after %q it ended with %v", word, sleep.ProcessState)
+		}
 	}
 }
