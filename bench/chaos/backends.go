@@ -24,11 +24,26 @@ type backend struct {
 	wipe    func() error
 }
 
-// A node is a server of a store.
+// A node is a server of a store, which others reach through its relay.
 type node struct {
 	name   string
-	server *servers.Server
-	dying  func() error // called before it is killed, to keep its role for the next start; nil: its files keep it
+	host   *host.Host
+	net    *network.Network
+	known  string          // the address of its relay
+	server *servers.Server // nil before its first start
+	dying  func() error    // called before it is killed, to keep its role for the next start; nil: its files keep it
+}
+
+// newNode prepares a node and its relay.
+func newNode(h *host.Host, net *network.Network, name string) (*node, error) {
+	known, err := net.Relay(network.To(name, 0))
+	return &node{name: name, host: h, net: net, known: known}, err
+}
+
+// runs records its server, which has more addresses than the one for clients.
+func (n *node) runs(s *servers.Server, more ...string) {
+	n.server = s
+	n.net.Node(n.name, append([]string{s.Addr()}, more...)...)
 }
 
 // A maker starts a store whose users go through a network.
@@ -66,27 +81,21 @@ func onSQLite(_ *host.Host, _ *network.Network, dir string) (*backend, error) {
 	return &backend{url: "sqlite:" + filepath.Join(dir, "firn.db"), faults: processFaults()}, nil
 }
 
-// relay starts a relay to a new node.
-func relay(net *network.Network, name string, s *servers.Server) (*node, string, error) {
-	net.Node(name, s.Addr())
-	address, err := net.Relay(network.To(name, 0))
-	return &node{name: name, server: s}, address, err
-}
-
 // single returns a store with one server; url is a format for its address.
-func single(net *network.Network, name, url string, clock bool, s *servers.Server) (*backend, error) {
-	n, address, err := relay(net, name, s)
+func single(h *host.Host, net *network.Network, name, url string, clock bool, s *servers.Server) (*backend, error) {
+	n, err := newNode(h, net, name)
 	if err != nil {
 		return nil, err
 	}
+	n.runs(s)
 	return &backend{
-		url: fmt.Sprintf(url, address), clock: clock, nodes: []*node{n},
+		url: fmt.Sprintf(url, n.known), clock: clock, nodes: []*node{n},
 		faults: slices.Concat(processFaults(), networkFaults(), nodeFaults()),
 	}, nil
 }
 
 func onRedis(h *host.Host, net *network.Network, _ string) (*backend, error) {
-	return single(net, "redis", "redis://%s", true, servers.Redis(h))
+	return single(h, net, "redis", "redis://%s", true, servers.Redis(h))
 }
 
 func onMariaDB(h *host.Host, net *network.Network, _ string) (*backend, error) {
@@ -94,7 +103,7 @@ func onMariaDB(h *host.Host, net *network.Network, _ string) (*backend, error) {
 	if _, err := mariadb(s, "CREATE DATABASE firn"); err != nil {
 		return nil, err
 	}
-	return single(net, "mariadb", "mysql://root:@%s/firn", true, s)
+	return single(h, net, "mariadb", "mysql://root:@%s/firn", true, s)
 }
 
 // mariadb returns what a statement selects, without names.
@@ -103,11 +112,11 @@ func mariadb(s *servers.Server, statement string) (string, error) {
 }
 
 func onPostgres(h *host.Host, net *network.Network, _ string) (*backend, error) {
-	return single(net, "postgres", "postgres://postgres:@%s/postgres?sslmode=disable", true, servers.Postgres(h))
+	return single(h, net, "postgres", "postgres://postgres:@%s/postgres?sslmode=disable", true, servers.Postgres(h))
 }
 
 func onZooKeeper(h *host.Host, net *network.Network, _ string) (*backend, error) {
-	return single(net, "zookeeper", "zookeeper://%s/chaos", false, servers.ZooKeeper(h))
+	return single(h, net, "zookeeper", "zookeeper://%s/chaos", false, servers.ZooKeeper(h))
 }
 
 // psql returns what a statement selects, without names.

@@ -20,9 +20,8 @@ type redisCluster struct {
 
 // A clusterNode is reached through its relays, one for clients and one for other nodes.
 type clusterNode struct {
-	node
-	known, bus string
-	id         string
+	redisNode
+	bus, id string
 }
 
 const (
@@ -40,7 +39,7 @@ func onCluster(h *host.Host, n *network.Network, _ string) (*backend, error) {
 			return nil, err
 		}
 		c.nodes = append(c.nodes, r)
-		b.nodes = append(b.nodes, &r.node)
+		b.nodes = append(b.nodes, r.node)
 		known = append(known, r.known)
 	}
 	if err := c.form(); err != nil {
@@ -49,23 +48,23 @@ func onCluster(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	b.url = "redis://" + strings.Join(known, ",")
 	b.faults = slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
 		{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
-		{name: "forked: primary and a process cut off, the cluster promotes", weight: 8, alone: true, do: split(c.primary, c.replaced)},
+		{name: "forked: primary and a process cut off, the cluster promotes", weight: 8, alone: true, do: split(c.primary)},
 	})
 	return b, nil
 }
 
 func startClusterNode(h *host.Host, n *network.Network, name string) (r *clusterNode, err error) {
-	r = &clusterNode{node: node{name: name}}
-	if r.known, err = n.Relay(network.To(name, 0)); err != nil {
+	r = &clusterNode{}
+	if r.node, err = newNode(h, n, name); err != nil {
 		return nil, err
 	}
 	if r.bus, err = n.Relay(network.To(name, 1)); err != nil {
 		return nil, err
 	}
-	r.server = servers.Redis(h, "--cluster-enabled", "yes", "--cluster-node-timeout", "2500", "--cluster-announce-ip", "127.0.0.1",
+	s := servers.Redis(h, "--cluster-enabled", "yes", "--cluster-node-timeout", "2500", "--cluster-announce-ip", "127.0.0.1",
 		"--cluster-announce-port", port(r.known), "--cluster-announce-bus-port", port(r.bus), "--repl-diskless-sync-delay", "0", "--repl-timeout", "5")
-	n.Node(name, r.server.Addr(), fmt.Sprintf("127.0.0.1:%d", r.server.Port()+10_000)) // where Redis has its bus
-	r.id, err = redisCLI(r.server, "CLUSTER", "MYID")
+	r.runs(s, fmt.Sprintf("127.0.0.1:%d", s.Port()+10_000)) // where Redis has its bus
+	r.id, err = r.cli("CLUSTER", "MYID")
 	return r, err
 }
 
@@ -79,7 +78,7 @@ func (c *redisCluster) form() error {
 			commands = append(commands, []string{"CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to)})
 		}
 		for _, command := range commands {
-			if _, err := redisCLI(r.server, command...); err != nil {
+			if _, err := r.cli(command...); err != nil {
 				return err
 			}
 		}
@@ -89,7 +88,7 @@ func (c *redisCluster) form() error {
 	}
 	for k, r := range c.nodes[clusterPrimaries:] {
 		if err := await("a replica knows its primary", func() (bool, error) {
-			_, err := redisCLI(r.server, "CLUSTER", "REPLICATE", c.nodes[k].id)
+			_, err := r.cli("CLUSTER", "REPLICATE", c.nodes[k].id)
 			return err == nil, err
 		}); err != nil {
 			return err
@@ -97,7 +96,7 @@ func (c *redisCluster) form() error {
 	}
 	for _, r := range c.nodes {
 		if err := await("the cluster is complete", func() (bool, error) {
-			out, err := redisCLI(r.server, "CLUSTER", "INFO")
+			out, err := r.cli("CLUSTER", "INFO")
 			if strings.Contains(out, "cluster_state:ok") && strings.Contains(out, "cluster_size:3") {
 				return true, nil
 			}
@@ -106,7 +105,7 @@ func (c *redisCluster) form() error {
 			return err
 		}
 	}
-	out, err := redisCLI(first.server, "CLUSTER", "KEYSLOT", "firn")
+	out, err := first.cli("CLUSTER", "KEYSLOT", "firn")
 	if err != nil {
 		return err
 	}
@@ -117,7 +116,7 @@ func (c *redisCluster) form() error {
 // meet makes the first node meet the nodes it does not know yet. The nodes abandon slow handshakes.
 func (c *redisCluster) meet() (bool, error) {
 	first := c.nodes[0]
-	known, err := redisCLI(first.server, "CLUSTER", "NODES")
+	known, err := first.cli("CLUSTER", "NODES")
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +126,7 @@ func (c *redisCluster) meet() (bool, error) {
 			continue
 		}
 		all = false
-		if _, err := redisCLI(first.server, "CLUSTER", "MEET", "127.0.0.1", port(r.known), port(r.bus)); err != nil {
+		if _, err := first.cli("CLUSTER", "MEET", "127.0.0.1", port(r.known), port(r.bus)); err != nil {
 			return false, err
 		}
 	}
@@ -135,21 +134,21 @@ func (c *redisCluster) meet() (bool, error) {
 }
 
 // primary returns the node that has the slot of Firn's key according to most nodes.
-func (c *redisCluster) primary() (string, error) {
+func (c *redisCluster) primary() (*redisNode, error) {
 	votes := map[string]int{}
 	for _, r := range c.nodes {
-		out, err := redisCLI(r.server, "CLUSTER", "NODES")
+		out, err := r.cli("CLUSTER", "NODES")
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		votes[c.owner(out)]++
 	}
 	for _, r := range c.nodes {
 		if votes[r.id] > len(c.nodes)/2 {
-			return r.name, nil
+			return &r.redisNode, nil
 		}
 	}
-	return "", fmt.Errorf("nodes do not agree: %v", votes)
+	return nil, fmt.Errorf("nodes do not agree: %v", votes)
 }
 
 // owner finds the node that has the slot: "ID ADDRESS FLAGS PRIMARY PING PONG EPOCH LINK SLOTS...".
@@ -166,18 +165,4 @@ func (c *redisCluster) owner(nodes string) string {
 		}
 	}
 	return ""
-}
-
-// replaced waits until the former primary follows another.
-func (c *redisCluster) replaced(name string) error {
-	for _, r := range c.nodes {
-		if r.name != name {
-			continue
-		}
-		return await(name+" is a replica", func() (bool, error) {
-			out, err := redisCLI(r.server, "ROLE")
-			return strings.HasPrefix(out, "slave") && strings.Contains(out, "connected"), err
-		})
-	}
-	return nil
 }

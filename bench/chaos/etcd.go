@@ -17,20 +17,16 @@ func onEtcd(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	b := &backend{}
 	var peers, known, all []string
 	for k := range members {
-		name := fmt.Sprintf("etcd-%d", k+1)
-		for which := range 2 {
-			address, err := n.Relay(network.To(name, which))
-			if err != nil {
-				return nil, err
-			}
-			if which == 0 {
-				known = append(known, address)
-			} else {
-				peers = append(peers, "http://"+address)
-				all = append(all, name+"=http://"+address)
-			}
+		m, err := newNode(h, n, fmt.Sprintf("etcd-%d", k+1))
+		if err != nil {
+			return nil, err
 		}
-		b.nodes = append(b.nodes, &node{name: name})
+		peer, err := n.Relay(network.To(m.name, 1))
+		if err != nil {
+			return nil, err
+		}
+		b.nodes, known = append(b.nodes, m), append(known, m.known)
+		peers, all = append(peers, "http://"+peer), append(all, m.name+"=http://"+peer)
 	}
 	starts := make([]func(), members)
 	for k, m := range b.nodes {
@@ -38,9 +34,8 @@ func onEtcd(h *host.Host, n *network.Network, _ string) (*backend, error) {
 			peer := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(h))
 			n.Node(m.name, "", peer)
 			// Members are healthy once they have found each other.
-			m.server = servers.Etcd(h, "--name", m.name, "--listen-peer-urls", "http://"+peer,
-				"--initial-advertise-peer-urls", peers[k], "--initial-cluster", strings.Join(all, ","), "--initial-cluster-token", "chaos")
-			n.Node(m.name, m.server.Addr(), peer)
+			m.runs(servers.Etcd(h, "--name", m.name, "--listen-peer-urls", "http://"+peer,
+				"--initial-advertise-peer-urls", peers[k], "--initial-cluster", strings.Join(all, ","), "--initial-cluster-token", "chaos"), peer)
 		}
 	}
 	if err := host.Together(starts...); err != nil {
@@ -56,8 +51,7 @@ func onEtcd(h *host.Host, n *network.Network, _ string) (*backend, error) {
 
 // memberCut cuts off one member together with a process.
 func memberCut(w *world, a act) error {
-	w.silence.leave(a.mark, time.Now())
-	defer func() { w.silence.back(time.Now()) }()
+	defer w.away(a)()
 	m := w.store.nodes[a.rng.IntN(len(w.store.nodes))]
 	w.net.Block(network.Sides(m.name, a.on.name))
 	defer w.net.Block(nil)

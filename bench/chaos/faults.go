@@ -172,8 +172,7 @@ func connectionsDead(w *world, a act) error {
 }
 
 func storeCut(w *world, a act) error {
-	w.silence.leave(a.mark, time.Now())
-	defer func() { w.silence.back(time.Now()) }()
+	defer w.away(a)()
 	w.net.Block(func(client, _ string, _ bool) bool { return client == "next" || w.isIssuer(client) })
 	defer w.net.Block(nil)
 	time.Sleep(between(a.rng, 200*time.Millisecond, 5*time.Second))
@@ -199,8 +198,7 @@ func nodeFaults() []fault {
 
 // nodeCut cuts off one node from all others.
 func nodeCut(w *world, a act) error {
-	w.silence.leave(a.mark, time.Now())
-	defer func() { w.silence.back(time.Now()) }()
+	defer w.away(a)()
 	w.net.Block(network.Sides(w.store.nodes[a.rng.IntN(len(w.store.nodes))].name))
 	defer w.net.Block(nil)
 	time.Sleep(between(a.rng, 200*time.Millisecond, 2*steadyWindow))
@@ -222,8 +220,7 @@ func (w *world) some(rng *rand.Rand) []*node {
 }
 
 func storeKilled(w *world, a act) error {
-	w.silence.leave(a.mark, time.Now())
-	defer func() { w.silence.back(time.Now()) }()
+	defer w.away(a)()
 	chosen := w.some(a.rng)
 	down := between(a.rng, 0, 5*time.Second)
 	for _, n := range chosen {
@@ -242,8 +239,7 @@ func storeKilled(w *world, a act) error {
 }
 
 func storeStill(w *world, a act) error {
-	w.silence.leave(a.mark, time.Now())
-	defer func() { w.silence.back(time.Now()) }()
+	defer w.away(a)()
 	chosen := w.some(a.rng)
 	if err := each(chosen, func(n *node) { n.server.Pause() }); err != nil {
 		return err

@@ -22,7 +22,7 @@ type galera []*galeraMember
 
 // A galeraMember reaches the others through their relays.
 type galeraMember struct {
-	node
+	*node
 	args []string // [0] is the position at which it starts, [1] are the members that it joins
 	has  int      // how many writes it had when it was killed
 }
@@ -42,14 +42,14 @@ func onGalera(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	join := galeraJoin
 	b := &backend{clock: true}
 	for k := range members {
-		m := &galeraMember{node: node{name: fmt.Sprintf("galera-%d", k+1)}}
+		m := &galeraMember{node: &node{name: fmt.Sprintf("galera-%d", k+1), host: h, net: n}}
 		peer, err := n.Relay(network.To(m.name, 1))
 		if err != nil {
 			return nil, err
 		}
 		join += peer + ","
-		g, b.nodes = append(g, m), append(b.nodes, &m.node)
-		starts = append(starts, func() { m.start(h, n, peer) })
+		g, b.nodes = append(g, m), append(b.nodes, m.node)
+		starts = append(starts, func() { m.start(peer) })
 	}
 	for _, m := range g {
 		m.args = []string{galeraNone, strings.TrimSuffix(join, ",")}
@@ -75,18 +75,17 @@ func onGalera(h *host.Host, n *network.Network, _ string) (*backend, error) {
 
 // start starts a new, empty member. The others learn its port from itself, and its host from the connection. So it
 // listens on the port of its relay, on another host. Copies for members that join are sent directly: no fault is done then.
-func (m *galeraMember) start(h *host.Host, n *network.Network, relay string) {
+func (m *galeraMember) start(relay string) {
 	const own = "127.0.0.2"
 	peer := own + ":" + port(relay)
-	n.Node(m.name, "", peer)
+	m.net.Node(m.name, "", peer)
 	m.args = append(m.args, "--wsrep-on=1", "--wsrep-provider=/usr/lib/galera/libgalera_smm.so", "--wsrep-node-address="+own,
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-sync-wait=1", // the URL leads to several members
-		fmt.Sprintf("--wsrep-sst-receive-address=%s:%d", own, servers.FreePort(h)),
-		fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=tcp://%s:%d;", peer, own, servers.FreePort(h))+
+		fmt.Sprintf("--wsrep-sst-receive-address=%s:%d", own, servers.FreePort(m.host)),
+		fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=tcp://%s:%d;", peer, own, servers.FreePort(m.host))+
 			// Shorter than the defaults, so that members notice most cuts and pauses.
 			"evs.suspect_timeout=PT2S;evs.inactive_timeout=PT5S;evs.keepalive_period=PT0.5S;pc.wait_prim_timeout=PT60S")
-	m.server = servers.MariaDB(h, m.args...)
-	n.Node(m.name, m.server.Addr(), peer)
+	m.runs(servers.MariaDB(m.host, m.args...), peer)
 }
 
 // begins starts members, of which the first begins a cluster. At its later starts it joins one, as the others do.
@@ -100,8 +99,7 @@ func (g galera) begins(first *galeraMember, start func() error) error {
 // then waits after a fault until the cluster is complete again.
 func (g galera) then(do func(*world, act) error) func(*world, act) error {
 	return func(w *world, a act) error {
-		w.silence.leave(a.mark, time.Now())
-		defer func() { w.silence.back(time.Now()) }()
+		defer w.away(a)()
 		if err := do(w, a); err != nil {
 			return err
 		}
@@ -129,7 +127,7 @@ func (g galera) killed(w *world, a act) error {
 	if err := g.kill(chosen, between(a.rng, 0, 5*time.Second)); err != nil {
 		return err
 	}
-	if m := g[a.rng.IntN(len(g))]; len(chosen) == 1 && chosen[0] == &m.node {
+	if m := g[a.rng.IntN(len(g))]; len(chosen) == 1 && chosen[0] == m.node {
 		m.args[0] = galeraNone
 	}
 	return each(chosen, func(n *node) { n.server.Restart() })
@@ -161,7 +159,7 @@ func (g galera) kill(chosen []*node, down time.Duration) error {
 	}
 	time.Sleep(down)
 	for _, m := range g {
-		if !slices.Contains(chosen, &m.node) {
+		if !slices.Contains(chosen, m.node) {
 			continue
 		}
 		out, err := output("bash", append([]string{"-c", `PATH=$PATH:/usr/sbin; mariadbd --no-defaults --user=mysql --datadir="$0/data" \

@@ -13,31 +13,28 @@ import (
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
-// A redisNode is a Redis that others reach through its relay.
+// A redisNode is a Redis that may become a replica, or a primary.
 type redisNode struct {
-	node
-	known string // the address of its relay
-	args  []string
+	*node
+	args []string
 }
 
-// newRedis prepares the relay of a Redis.
-func newRedis(net *network.Network, name string) (*redisNode, error) {
-	known, err := net.Relay(network.To(name, 0))
-	return &redisNode{node: node{name: name}, known: known}, err
-}
-
-// start starts it as a replica of an address, or as a primary, with the addresses that it announces to others.
-func (r *redisNode) start(h *host.Host, n *network.Network, primary string) {
-	role := "no one"
-	if primary != "" {
-		role = strings.Replace(primary, ":", " ", 1)
-	}
+// start starts it, with the address that it announces to others; role is noOne or the address of its primary.
+func (r *redisNode) start(role string) {
 	// At a start, the arguments set the role: see keepRole.
 	r.args = []string{"--replicaof", role, "--replica-announce-ip", "127.0.0.1", "--replica-announce-port", port(r.known),
 		"--repl-diskless-sync-delay", "0", "--repl-timeout", "5"}
-	r.server = servers.Redis(h, r.args...)
+	r.runs(servers.Redis(r.host, r.args...))
 	r.dying = r.keepRole
-	n.Node(r.name, r.server.Addr())
+}
+
+// noOne is what a primary follows.
+const noOne = "no one"
+
+// begin implements [member].
+func (r *redisNode) begin() error {
+	r.start(noOne)
+	return nil
 }
 
 // keepRole makes the next start keep the present role of the node, as the configuration file that
@@ -47,7 +44,7 @@ func (r *redisNode) keepRole() error {
 	if err != nil {
 		return err
 	}
-	r.args[1] = "no one"
+	r.args[1] = noOne
 	if role[0] == "slave" {
 		r.args[1] = role[1] + " " + role[2]
 	}
@@ -105,37 +102,32 @@ func (r *redisNode) follows() error {
 
 // onReplica is a primary with a replica that only an operator promotes.
 func onReplica(h *host.Host, n *network.Network, _ string) (*backend, error) {
-	return newPair(n, "redis://%s", func(p *pair) error {
-		for k := range p.members {
-			r, err := newRedis(n, fmt.Sprintf("redis-%d", k+1))
-			if err != nil {
-				return err
-			}
-			p.members[k] = &member{
-				node: &r.node, known: r.known, ready: func(*member) error { return r.follows() }, follow: r.follow,
-				promote: func() error {
-					_, err := r.cli("REPLICAOF", "NO", "ONE")
-					return err
-				},
-			}
-			if k == 0 {
-				r.start(h, n, "")
-			} else {
-				r.start(h, n, p.members[0].known)
-			}
-		}
-		return p.members[1].ready(p.members[0])
-	})
+	return newPair(h, n, "redis", "redis://%s", func(n *node) member { return &redisNode{node: n} })
 }
 
-// follow makes it a replica of another; down means that it was killed.
-func (r *redisNode) follow(primary *member, down bool) error {
-	if down {
-		r.args[1] = "127.0.0.1 " + port(primary.known)
-		if err := host.Attempt(r.server.Restart); err != nil {
-			return err
-		}
-	} else if _, err := r.cli("REPLICAOF", "127.0.0.1", port(primary.known)); err != nil {
+// ready implements [member].
+func (r *redisNode) ready(*node) error { return r.follows() }
+
+// promote implements [member].
+func (r *redisNode) promote() error {
+	_, err := r.cli("REPLICAOF", "NO", "ONE")
+	return err
+}
+
+// follow implements [member].
+func (r *redisNode) follow(primary *node, down bool) error {
+	role := "127.0.0.1 " + port(primary.known)
+	var err error
+	switch {
+	case r.server == nil:
+		r.start(role)
+	case down:
+		r.args[1] = role
+		err = host.Attempt(r.server.Restart)
+	default:
+		_, err = r.cli("REPLICAOF", "127.0.0.1", port(primary.known))
+	}
+	if err != nil {
 		return err
 	}
 	return r.follows()

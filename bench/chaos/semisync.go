@@ -10,12 +10,8 @@ import (
 
 // A mariadbNode is a MariaDB that may become a replica, or a primary that waits for one.
 type mariadbNode struct {
-	node
-	host  *host.Host
-	net   *network.Network
-	known string // the address of its relay
-	id    int
-	args  []string
+	*node
+	args []string
 }
 
 // The roles of a server, for its next start.
@@ -26,47 +22,32 @@ const (
 
 // onSemiSync is a MariaDB that waits for a replica, which an operator promotes.
 func onSemiSync(h *host.Host, n *network.Network, _ string) (*backend, error) {
-	return newPair(n, "mysql://root:@%s/firn", func(p *pair) error {
-		for k := range p.members {
-			name := fmt.Sprintf("mariadb-%d", k+1)
-			known, err := n.Relay(network.To(name, 0))
-			if err != nil {
-				return err
-			}
-			r := &mariadbNode{node: node{name: name}, host: h, net: n, known: known, id: k + 1}
-			p.members[k] = &member{node: &r.node, known: known, ready: r.ready, promote: r.promote, follow: r.follow}
-			if k == 0 {
-				err = r.start(isPrimary)
-				if err == nil {
-					n.Node(name, r.server.Addr())
-					_, err = mariadb(r.server, "CREATE DATABASE firn")
-				}
-			} else {
-				err = r.follow(p.members[0], true)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return newPair(h, n, "mariadb", "mysql://root:@%s/firn", func(n *node) member { return &mariadbNode{node: n} })
+}
+
+// begin implements [member].
+func (r *mariadbNode) begin() error {
+	r.start(isPrimary)
+	r.runs(r.server)
+	_, err := mariadb(r.server, "CREATE DATABASE firn")
+	return err
 }
 
 // start starts a new, empty server. role also holds at its next starts, until it changes.
-func (r *mariadbNode) start(role string) error {
-	r.args = []string{role, fmt.Sprintf("--server-id=%d", r.id), "--log-bin", "--log-slave-updates", "--sync-binlog=1",
+func (r *mariadbNode) start(role string) {
+	r.args = []string{role, "--server-id=" + r.name[len(r.name)-1:], "--log-bin", "--log-slave-updates", "--sync-binlog=1",
 		// Short, so that the primary often stops waiting; longer than the second for which sqlstore believes that no
 		// write waits, since follow turns that on under open sessions.
 		"--rpl-semi-sync-master-timeout=1500", "--slave-net-timeout=4"}
-	return host.Attempt(func() { r.server = servers.MariaDB(r.host, r.args...) })
+	r.server = servers.MariaDB(r.host, r.args...)
 }
 
-// follow makes it a new replica, from a copy of the primary.
-func (r *mariadbNode) follow(primary *member, down bool) error {
+// follow implements [member]: it is a new replica, from a copy of the primary.
+func (r *mariadbNode) follow(primary *node, down bool) error {
 	if err := r.discard(down); err != nil {
 		return err
 	}
-	if err := r.start(isReplica); err != nil {
+	if err := host.Attempt(func() { r.start(isReplica) }); err != nil {
 		return err
 	}
 	const client = " --no-defaults --user=root --protocol=tcp --host=127.0.0.1 --port=%d "
@@ -91,13 +72,13 @@ func (r *mariadbNode) follow(primary *member, down bool) error {
 	if err := r.ready(primary); err != nil {
 		return err
 	}
-	r.net.Node(r.name, r.server.Addr()) // as a replica; before, it was a store of its own
+	r.runs(r.server) // as a replica; before, it was a store of its own
 	return nil
 }
 
-// ready waits until it has applied all that the primary has confirmed. At a restart MariaDB forgets
+// ready implements [member]: it waits until it has applied all that the primary has confirmed. At a restart MariaDB forgets
 // what it has acknowledged but not yet applied, and asks the primary for that again.
-func (r *mariadbNode) ready(primary *member) error {
+func (r *mariadbNode) ready(primary *node) error {
 	at, err := mariadb(primary.server, "SELECT @@gtid_binlog_pos")
 	if err != nil {
 		return err
@@ -109,7 +90,7 @@ func (r *mariadbNode) ready(primary *member) error {
 	return err
 }
 
-// promote first applies what was acknowledged.
+// promote implements [member]. It first applies what was acknowledged.
 func (r *mariadbNode) promote() error {
 	if _, err := mariadb(r.server, "STOP SLAVE IO_THREAD"); err != nil {
 		return err

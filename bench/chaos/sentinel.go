@@ -24,17 +24,16 @@ func onSentinel(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	s := &sentinelSet{}
 	b := &backend{clock: true}
 	for k := range 3 {
-		r, err := newRedis(n, fmt.Sprintf("redis-%d", k+1))
+		node, err := newNode(h, n, fmt.Sprintf("redis-%d", k+1))
 		if err != nil {
 			return nil, err
 		}
-		s.nodes = append(s.nodes, r)
-		b.nodes = append(b.nodes, &r.node)
-		if k == 0 {
-			r.start(h, n, "")
-		} else {
-			r.start(h, n, s.nodes[0].known)
+		r, role := &redisNode{node: node}, noOne
+		if k > 0 {
+			role = "127.0.0.1 " + port(s.nodes[0].known)
 		}
+		r.start(role)
+		s.nodes, b.nodes = append(s.nodes, r), append(b.nodes, node)
 	}
 	var known []string
 	for k := range 3 {
@@ -55,7 +54,7 @@ func onSentinel(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	b.url = "redis://" + strings.Join(known, ",") + "?master=" + watched
 	b.faults = slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
 		{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
-		{name: "forked: primary and a process cut off, Sentinels promote", weight: 8, alone: true, do: split(s.primary, s.replaced)},
+		{name: "forked: primary and a process cut off, Sentinels promote", weight: 8, alone: true, do: split(s.primary)},
 	})
 	return b, nil
 }
@@ -102,47 +101,36 @@ func (s *sentinelSet) complete() (bool, error) {
 }
 
 // primary returns the primary according to most Sentinels.
-func (s *sentinelSet) primary() (string, error) {
+func (s *sentinelSet) primary() (*redisNode, error) {
 	votes := map[string]int{}
 	for _, server := range s.sentinels {
 		out, err := redisCLI(server, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", watched)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		votes[strings.Join(strings.Fields(out), ":")]++
 	}
 	for _, r := range s.nodes {
 		if votes[r.known] > len(s.sentinels)/2 {
-			return r.name, nil
+			return r, nil
 		}
 	}
-	return "", fmt.Errorf("the Sentinels do not agree: %v", votes)
-}
-
-// replaced waits until the former primary follows another.
-func (s *sentinelSet) replaced(name string) error {
-	for _, r := range s.nodes {
-		if r.name == name {
-			return r.follows()
-		}
-	}
-	return nil
+	return nil, fmt.Errorf("the Sentinels do not agree: %v", votes)
 }
 
 // split cuts off the primary together with one process until the others have promoted another node,
-// and for some time after that.
-func split(primary func() (string, error), replaced func(name string) error) func(*world, act) error {
+// and for some time after that. Then it waits until the former primary follows another.
+func split(primary func() (*redisNode, error)) func(*world, act) error {
 	return func(w *world, a act) error {
-		w.silence.leave(a.mark, time.Now())
-		defer func() { w.silence.back(time.Now()) }()
-		var old string
+		defer w.away(a)()
+		var old *redisNode
 		if err := await("there is a primary", func() (ok bool, err error) {
 			old, err = primary()
 			return err == nil, err
 		}); err != nil {
 			return err
 		}
-		w.net.Block(network.Sides(old, a.on.name))
+		w.net.Block(network.Sides(old.name, a.on.name))
 		defer w.net.Block(nil)
 		if err := await("another is promoted", func() (bool, error) {
 			now, err := primary()
@@ -150,9 +138,9 @@ func split(primary func() (string, error), replaced func(name string) error) fun
 		}); err != nil {
 			return err
 		}
-		w.log.printf("another was promoted instead of %s", old)
+		w.log.printf("another was promoted instead of %s", old.name)
 		time.Sleep(between(a.rng, steadyWindow, 2*steadyWindow))
 		w.net.Block(nil)
-		return replaced(old)
+		return old.follows()
 	}
 }

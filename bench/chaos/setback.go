@@ -76,8 +76,7 @@ func claimForgotten(w *world, a act) error {
 }
 
 func (w *world) setBack(a act, meanwhile func() error) error {
-	w.silence.leave(a.mark, time.Now())
-	defer func() { w.silence.back(time.Now()) }()
+	defer w.away(a)()
 	nodes := w.store.nodes
 	copies := filepath.Join(w.dir, "copy")
 	if err := each(nodes, func(n *node) { n.server.Pause() }); err != nil {

@@ -74,6 +74,12 @@ func (s *silence) back(now time.Time) {
 	}
 }
 
+// away records that an act makes the store unreachable until back is called.
+func (w *world) away(a act) (back func()) {
+	w.silence.leave(a.mark, time.Now())
+	return func() { w.silence.back(time.Now()) }
+}
+
 // end includes silences that have not ended, and returns the longest.
 func (s *silence) end(mark uint32, now time.Time) map[uint32]quiet {
 	s.mu.Lock()

@@ -10,33 +10,17 @@ import (
 )
 
 // A postgresNode is a PostgreSQL that may become a standby, or a primary that waits for one.
-type postgresNode struct {
-	node
-	host  *host.Host
-	net   *network.Network
-	known string // the address of its relay
-}
+type postgresNode struct{ *node }
 
 // onStandby is a PostgreSQL that waits for a standby, which an operator promotes.
 func onStandby(h *host.Host, n *network.Network, _ string) (*backend, error) {
-	return newPair(n, "postgres://postgres:@%s/postgres?sslmode=disable", func(p *pair) error {
-		for k := range p.members {
-			name := fmt.Sprintf("postgres-%d", k+1)
-			known, err := n.Relay(network.To(name, 0))
-			if err != nil {
-				return err
-			}
-			r := &postgresNode{node: node{name: name}, host: h, net: n, known: known}
-			p.members[k] = &member{node: &r.node, known: known, ready: r.ready, promote: r.promote, follow: r.follow}
-			if k == 0 {
-				r.server = servers.Postgres(h, r.args("")...)
-				n.Node(name, r.server.Addr())
-			} else if err := r.follow(p.members[0], true); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return newPair(h, n, "postgres", "postgres://postgres:@%s/postgres?sslmode=disable", func(n *node) member { return &postgresNode{n} })
+}
+
+// begin implements [member].
+func (r *postgresNode) begin() error {
+	r.runs(servers.Postgres(r.host, r.args("")...))
+	return nil
 }
 
 // args are the settings of a server that is a standby of an address, or a primary.
@@ -48,15 +32,14 @@ func (r *postgresNode) args(primary string) []string {
 	return args
 }
 
-// follow makes it a new standby, from a copy of the primary.
-func (r *postgresNode) follow(primary *member, down bool) error {
+// follow implements [member]: it is a new standby, from a copy of the primary.
+func (r *postgresNode) follow(primary *node, down bool) error {
 	if err := r.discard(down); err != nil {
 		return err
 	}
-	if err := host.Attempt(func() { r.server = servers.PostgresStandby(r.host, primary.server, r.args(primary.known)...) }); err != nil {
+	if err := host.Attempt(func() { r.runs(servers.PostgresStandby(r.host, primary.server, r.args(primary.known)...)) }); err != nil {
 		return err
 	}
-	r.net.Node(r.name, r.server.Addr())
 	if err := waitFor(primary.server, r.name); err != nil {
 		return err
 	}
@@ -83,8 +66,8 @@ func waitFor(s *servers.Server, standby string) error {
 	return nil
 }
 
-// ready waits until it has all that the primary has written.
-func (r *postgresNode) ready(primary *member) error {
+// ready implements [member]: it waits until it has all that the primary has written.
+func (r *postgresNode) ready(primary *node) error {
 	at, err := psql(primary.server, "SELECT pg_current_wal_flush_lsn()")
 	if err != nil {
 		return err
@@ -95,6 +78,7 @@ func (r *postgresNode) ready(primary *member) error {
 	})
 }
 
+// promote implements [member].
 func (r *postgresNode) promote() error {
 	if err := waitFor(r.server, ""); err != nil {
 		return err
