@@ -44,7 +44,7 @@ type Result struct {
 // An oracle records all ids and all grants, and checks them.
 type oracle struct {
 	w          *world
-	seen       *table
+	seen       map[uint64]bool
 	ids        int
 	duplicates int
 	finding    *Finding
@@ -71,7 +71,7 @@ type owned struct {
 }
 
 func newOracle(w *world) oracle {
-	return oracle{w: w, seen: newTable(), grants: map[worker][]owned{}, highest: map[worker]firn.Tick{}, ahead: map[worker]firn.Tick{}, users: map[use]*life{}}
+	return oracle{w: w, seen: map[uint64]bool{}, grants: map[worker][]owned{}, highest: map[worker]firn.Tick{}, ahead: map[worker]firn.Tick{}, users: map[use]*life{}}
 }
 
 func (o *oracle) stopped() bool { return o.finding != nil && !o.w.Count }
@@ -108,7 +108,7 @@ func (o *oracle) id(l *life, id firn.ID) {
 	}
 	tick, number := parts.Tick, parts.Worker
 	key := worker{parts.Datacenter, number}
-	if !o.seen.add(uint64(id)) {
+	if !o.add(uint64(id)) {
 		o.duplicates++
 		if tick > o.ahead[key] {
 			o.find("duplicate", l.m, "id %s was issued before", o.show(id))
@@ -136,6 +136,13 @@ func (o *oracle) id(l *life, id firn.ID) {
 	o.find("interval", l.m, "id %s lies in no interval granted: %v", o.show(id), list)
 }
 
+// add records an id, and reports whether it is new.
+func (o *oracle) add(id uint64) bool {
+	before := len(o.seen)
+	o.seen[id] = true
+	return len(o.seen) > before
+}
+
 // neighbours records how near a grant comes to those of others.
 func (o *oracle) neighbours(l *life, list []owned, own interval) {
 	nearest := int64(-1)
@@ -155,7 +162,7 @@ func (o *oracle) counted(l *life, what string, number uint64, id firn.ID) {
 	if o.w.plan.regime == Forgetful { // others may have issued it
 		number |= l.serial << 3
 	}
-	if !o.seen.add(number<<45 | uint64(id)) {
+	if !o.add(number<<45 | uint64(id)) {
 		o.duplicates++
 		o.find("duplicate", l.m, "%s: id %d was issued before", what, id)
 	}
@@ -315,43 +322,6 @@ func (p *plan) leads() bool {
 	far := []kind{leap, hourStep, forwardStep}
 	return slices.ContainsFunc(far, func(k kind) bool { return p.mean[k] > 0 }) ||
 		slices.ContainsFunc(p.aims, func(a aim) bool { return slices.Contains(far, a.fault) })
-}
-
-// A table is a set of ids.
-type table struct {
-	slots []uint64
-	count int
-}
-
-func newTable() *table { return &table{slots: make([]uint64, 1<<12)} }
-
-// add reports whether the id was not there.
-func (t *table) add(id uint64) bool {
-	if 4*t.count >= 3*len(t.slots) {
-		old := t.slots
-		t.slots = make([]uint64, 4*len(old))
-		for _, each := range old {
-			if each != 0 {
-				*t.place(each - 1) = each
-			}
-		}
-	}
-	p := t.place(id)
-	if *p != 0 {
-		return false
-	}
-	*p = id + 1
-	t.count++
-	return true
-}
-
-func (t *table) place(id uint64) *uint64 {
-	mask := uint64(len(t.slots) - 1)
-	for i := (id * 0x9e3779b97f4a7c15) >> 20 & mask; ; i = (i + 1) & mask {
-		if t.slots[i] == 0 || t.slots[i] == id+1 {
-			return &t.slots[i]
-		}
-	}
 }
 
 // partsOf returns the parts of an id. They are zero for one that the layout cannot have made,
