@@ -43,7 +43,7 @@ func (w *world) check() (r result, err error) {
 		r.rows = append(r.rows, row{fault: f.name, done: w.done[k+1].Load(), silence: silences[f.mark]})
 	}
 	for namespace, files := range w.files {
-		found, err := ledger.Duplicates(files, w.dir)
+		found, err := ledger.Duplicates(files)
 		if err != nil {
 			return r, err
 		}

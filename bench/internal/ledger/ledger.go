@@ -1,13 +1,13 @@
-// Package ledger stores on disk the ids that many callers received from many processes. In bounded memory
-// it finds the ids that were issued twice, and ids of a sequence that were issued out of order.
+// Package ledger stores on disk the ids that many callers received from many processes, and finds the ids that were
+// issued twice, and ids of a sequence that were issued out of order.
 //
 // Each caller writes its own file, in the order of its calls. Consecutive ids are stored as one run, so
-// that hundreds of millions fit in megabytes.
+// that hundreds of millions fit in megabytes, on disk and in the memory of a check.
 package ledger
 
 import (
 	"bufio"
-	"encoding/binary"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
@@ -49,17 +49,11 @@ type Batch struct {
 	Runs            Runs
 }
 
-const (
-	headSize = 8 + 8 + 4 + 4
-	runSize  = 16
-	maxRuns  = 1 << 26 // with more, the file is not from this package
-)
-
 // A Writer writes the batches of one caller.
 type Writer struct {
 	file *os.File
 	out  *bufio.Writer
-	buf  []byte
+	gob  *gob.Encoder
 }
 
 // Create makes a file.
@@ -68,7 +62,8 @@ func Create(path string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{file: f, out: bufio.NewWriterSize(f, 1<<16)}, nil
+	out := bufio.NewWriterSize(f, 1<<16)
+	return &Writer{f, out, gob.NewEncoder(out)}, nil
 }
 
 // Add writes a batch. It skips batches without ids.
@@ -76,65 +71,36 @@ func (w *Writer) Add(b Batch) error {
 	if len(b.Runs) == 0 {
 		return nil
 	}
-	p := binary.LittleEndian.AppendUint64(w.buf[:0], uint64(b.Asked))
-	p = binary.LittleEndian.AppendUint64(p, uint64(b.Answered))
-	p = binary.LittleEndian.AppendUint32(p, b.Mark)
-	p = binary.LittleEndian.AppendUint32(p, uint32(len(b.Runs)))
-	for _, r := range b.Runs {
-		p = binary.LittleEndian.AppendUint64(p, uint64(r.First))
-		p = binary.LittleEndian.AppendUint64(p, uint64(r.Count))
-	}
-	w.buf = p
-	_, err := w.out.Write(p)
-	return err
+	return w.gob.Encode(b)
 }
 
 // Close ends the file.
 func (w *Writer) Close() error { return errors.Join(w.out.Flush(), w.file.Close()) }
 
-// A reader reads what a Writer wrote.
-type reader struct {
-	path  string
-	file  *os.File
-	in    *bufio.Reader
-	batch Batch // the last one read; the next read overwrites its runs
-	buf   []byte
+// each reads all batches of files.
+func each(files []string, do func(path string, b Batch)) error {
+	for _, path := range files {
+		if err := eachOf(path, do); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
 }
 
-func open(path string) (*reader, error) {
+func eachOf(path string, do func(path string, b Batch)) (err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &reader{path: path, file: f, in: bufio.NewReaderSize(f, 1<<16)}, nil
-}
-
-func (r *reader) close() error { return r.file.Close() }
-
-// next reads the next batch; after the last it returns false.
-func (r *reader) next() (bool, error) {
-	var head [headSize]byte
-	if _, err := io.ReadFull(r.in, head[:]); err == io.EOF {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("%s: %w", r.path, err)
+	defer func() { err = errors.Join(err, f.Close()) }()
+	in := gob.NewDecoder(bufio.NewReaderSize(f, 1<<16))
+	for {
+		var b Batch
+		if err := in.Decode(&b); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		do(path, b)
 	}
-	n := int(binary.LittleEndian.Uint32(head[20:]))
-	if n > maxRuns {
-		return false, fmt.Errorf("%s: a batch has %d runs, at most %d are possible", r.path, n, maxRuns)
-	}
-	if cap(r.buf) < n*runSize {
-		r.buf = make([]byte, n*runSize)
-	}
-	buf := r.buf[:n*runSize]
-	if _, err := io.ReadFull(r.in, buf); err != nil {
-		return false, fmt.Errorf("%s: %w", r.path, err)
-	}
-	b := &r.batch
-	b.Asked, b.Answered = time.Duration(binary.LittleEndian.Uint64(head[:])), time.Duration(binary.LittleEndian.Uint64(head[8:]))
-	b.Mark, b.Runs = binary.LittleEndian.Uint32(head[16:]), b.Runs[:0]
-	for ; len(buf) > 0; buf = buf[runSize:] {
-		b.Runs = append(b.Runs, Run{int64(binary.LittleEndian.Uint64(buf)), int64(binary.LittleEndian.Uint64(buf[8:]))})
-	}
-	return true, nil
 }

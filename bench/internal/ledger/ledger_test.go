@@ -47,8 +47,7 @@ func TestIDsThatFollowEachOtherAreOneRun(t *testing.T) {
 	}
 }
 
-// TestDuplicatesAreCountedAsASetWouldDo compares with counting in memory, with so small
-// chunks that much is merged.
+// TestDuplicatesAreCountedAsASetWouldDo compares with counting by a set.
 func TestDuplicatesAreCountedAsASetWouldDo(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -73,8 +72,7 @@ func TestDuplicatesAreCountedAsASetWouldDo(t *testing.T) {
 				callers[i] = append(callers[i], b)
 			}
 		}
-		dir := t.TempDir()
-		f, err := duplicates(files(t, callers...), dir, 1+r.IntN(40))
+		f, err := Duplicates(files(t, callers...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,14 +84,11 @@ func TestDuplicatesAreCountedAsASetWouldDo(t *testing.T) {
 		if got := (Count{f.IDs, f.Bad}); got != want || byMark != want {
 			t.Errorf("seed %d: %+v, by marks %+v; want %+v", seed, got, byMark, want)
 		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("temporary files are left: %v %v", left, err)
-		}
 	}
 }
 
 func TestADuplicateCountsForTheLaterCall(t *testing.T) {
-	f, err := Duplicates(files(t, []Batch{received(30, 40, 5, 6, 7)}, []Batch{received(10, 20, 1, 2, 3, 4, 5, 6)}), t.TempDir())
+	f, err := Duplicates(files(t, []Batch{received(30, 40, 5, 6, 7)}, []Batch{received(10, 20, 1, 2, 3, 4, 5, 6)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +132,7 @@ func TestAFileThatWasCutOffIsAnError(t *testing.T) {
 	if err := os.Truncate(path[0], 50); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Duplicates(path, t.TempDir()); err == nil {
+	if _, err := Duplicates(path); err == nil {
 		t.Error("duplicates: no error")
 	}
 	if _, err := Order(path); err == nil {
