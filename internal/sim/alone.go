@@ -19,8 +19,6 @@ type alone struct {
 	source lease.Source // of the latest life, if that ended orderly and the process goes on; else nil
 }
 
-func (*alone) leave(*life) {}
-
 func (a *alone) run(l *life) {
 	m, w := a.m, a.m.w
 	l.grants = nil

@@ -261,6 +261,3 @@ func (n *counts) end() {
 		}
 	}
 }
-
-// leave does nothing more: calls end by their own contexts.
-func (*counting) leave(*life) {}

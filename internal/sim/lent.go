@@ -53,8 +53,6 @@ type lender struct {
 	loans map[string]*lease.Loan // those of its present life
 }
 
-func (s *lender) leave(*life) {}
-
 func (s *lender) run(l *life) {
 	w, p := s.m.w, &s.m.w.plan
 	l.grants = nil
@@ -132,8 +130,6 @@ type borrowed struct {
 	asked        int64 // when the last request that counts was sent
 	renewed      bool
 }
-
-func (b *borrower) leave(*life) {}
 
 // clock returns the present position.
 func (b *borrower) clock() int64 {

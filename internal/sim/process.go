@@ -20,10 +20,8 @@ const (
 
 // A process runs on a machine: one life after the other.
 type process interface {
-	// run is the main task of a life.
+	// run is the main task of a life, and ends soon after it was asked to leave.
 	run(l *life)
-	// leave ends the present life regularly, soon.
-	leave(l *life)
 }
 
 // A life is a process from its start to its end.
@@ -119,7 +117,9 @@ func (m *machine) crash(later int64, same bool) {
 func (m *machine) retire() {
 	if l := m.life; l != nil && !l.asked {
 		l.asked = true
-		m.proc.leave(l)
+		if f, ok := m.proc.(*firnProcess); ok {
+			f.leave(l)
+		}
 		close(l.left)
 		m.notice()
 	}

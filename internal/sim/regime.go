@@ -48,6 +48,10 @@ var (
 	losses = []kind{wipe, restore, evict}
 )
 
+// strictFaults are all but those that set a clock far ahead for long, and stale reads.
+var strictFaults = slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
+	[]kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, echo}, serverFaults, losses, []kind{takeBack})
+
 // losing combines a loss with a holder that does not notice it.
 var losing = [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}}
 
@@ -116,10 +120,9 @@ var regimes = map[Regime]regime{
 	// occur. Promised: no duplicate.
 	Strict: {
 		process: "firn",
-		faults: slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
-			[]kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, echo}, serverFaults, losses, []kind{takeBack}),
-		pairs: losing,
-		draw:  drawStrict,
+		faults:  strictFaults,
+		pairs:   losing,
+		draw:    drawStrict,
 	},
 	// Segments and sequences over a store that keeps confirmed writes. Promised: no duplicate, order
 	// within a process, and for sequences order over all processes.
@@ -160,9 +163,8 @@ var regimes = map[Regime]regime{
 	// Like Strict, in a pool that is not strict. A search that finds no duplicate here would be blind.
 	Unprotected: {
 		process: "firn",
-		faults: slices.Concat([]kind{backStep, forwardStep, hourStep}, processFaults,
-			[]kind{cutOff, outage, slow, hang, lostRequest, lostAnswer, refused, echo}, serverFaults, losses, []kind{takeBack}),
-		pairs: losing,
+		faults:  strictFaults,
+		pairs:   losing,
 		draw: func(p *plan, r *rand.Rand) {
 			drawStrict(p, r)
 			p.strict = 0 // the only difference

@@ -20,8 +20,6 @@ type rival struct{ m *machine }
 // beats is how many heartbeats there are per time to live.
 const beats = 3
 
-func (r *rival) leave(*life) {}
-
 func (r *rival) run(l *life) {
 	l.grants = nil // its grants are times of day, not ticks
 	for turn := 0; !l.asked; turn++ {
@@ -136,7 +134,7 @@ func (n *numbered) next() (firn.ID, bool) {
 func (n *numbered) giveBack() {
 	w := n.m.w
 	_, err := ask(context.Background(), request{m: n.m, op: "write", key: rivalKey(n.worker)}, func(s *side, _ []store.Entry) (bool, error) {
-		return true, s.drop(rivalKey(n.worker), n.token)
+		return true, s.prolong(rivalKey(n.worker), n.token, 0)
 	})
 	w.trace.say(n.m, "gives back worker %d: %v", n.worker, err)
 }
@@ -160,6 +158,7 @@ func (s *side) take(key, token string, ttl time.Duration) error {
 	return nil
 }
 
+// prolong has a key expire after a time, which ends it at once if that is 0.
 func (s *side) prolong(key, token string, ttl time.Duration) error {
 	e, err := s.get(s.entries, key)
 	switch {
@@ -169,17 +168,5 @@ func (s *side) prolong(key, token string, ttl time.Duration) error {
 		return store.ErrConflict
 	}
 	s.w.store.expires[key] = s.w.now + int64(ttl)
-	return nil
-}
-
-func (s *side) drop(key, token string) error {
-	e, err := s.get(s.entries, key)
-	switch {
-	case err != nil:
-		return err
-	case string(e.Value) != token:
-		return store.ErrConflict
-	}
-	s.w.store.expires[key] = s.w.now
 	return nil
 }
