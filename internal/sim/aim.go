@@ -214,8 +214,8 @@ func ownerOf(value []byte) []byte {
 
 // fate is the effect of aimed faults on one request.
 type fate struct {
-	key                                            string
-	hang, lost, late, unconfirmed, misreport, echo bool
+	key    string
+	struck [kinds]bool
 }
 
 // reach records that a moment has come, and triggers the faults aimed at it.
@@ -283,24 +283,8 @@ func (f *faults) shoot(a *aim, m *machine, fate *fate) bool {
 	return true
 }
 
-// strike applies a fault to the request itself, if it is one of that kind.
+// strike applies a fault to the request itself, and reports whether it is one of that kind. Some strike in other places.
 func (f *fate) strike(k kind) bool {
-	switch k {
-	case hang, lostRequest:
-		f.hang = true
-	case lostAnswer:
-		f.lost = true
-	case unconfirmed:
-		f.unconfirmed = true
-	case misreport:
-		f.misreport = true
-	case echo:
-		f.echo = true
-	case slow:
-		f.late = true
-	case refused, stale, atClock: // these strike in other places
-	default:
-		return false
-	}
-	return true
+	f.struck[k] = true
+	return byStep[k]
 }

@@ -108,12 +108,12 @@ func ask[T any](ctx context.Context, r request, do func(s *side, entries []store
 	}
 	turn := t.turn + 1
 	deliver := func(v T, e error) {
-		if w.faults.strikes(lostAnswer) || r.fate.lost {
+		if w.faults.strikes(lostAnswer) || r.fate.struck[lostAnswer] {
 			w.trace.say(m, "the answer for %s is lost", r.key)
 			return
 		}
 		way := w.travel()
-		if r.fate.late {
+		if r.fate.struck[slow] {
 			way += w.latencies.Int64N(int64(w.plan.patience))
 		}
 		if r.op == "clock" {
@@ -158,7 +158,7 @@ func arrive[T any](r *request, do func(s *side, entries []store.Entry) (T, error
 	r.fate.key = r.key
 	w.faults.reach(m, at, true, &r.fate)
 	s = w.store.reached(m) // a fault may have struck
-	if w.store.down > w.now || m.cut > w.now || s.gone || r.fate.hang {
+	if w.store.down > w.now || m.cut > w.now || s.gone || r.fate.struck[hang] || r.fate.struck[lostRequest] {
 		w.cover.reach(m, at, "lost")
 		return // no answer
 	}
@@ -171,7 +171,7 @@ func arrive[T any](r *request, do func(s *side, entries []store.Entry) (T, error
 	v, err := do(s, entries)
 	w.cover.reach(m, at, outcome(err))
 	w.faults.reach(m, at, false, &r.fate)
-	if !r.again && !r.read && (r.fate.echo || w.faults.strikes(echo)) {
+	if !r.again && !r.read && (r.fate.struck[echo] || w.faults.strikes(echo)) {
 		second := *r
 		second.again = true
 		w.trace.say(m, "the request for %s will come again", r.key)
@@ -185,9 +185,9 @@ func arrive[T any](r *request, do func(s *side, entries []store.Entry) (T, error
 		switch {
 		case lack != nil:
 			err = lack
-		case r.fate.unconfirmed || w.faults.strikes(unconfirmed):
+		case r.fate.struck[unconfirmed] || w.faults.strikes(unconfirmed):
 			err = errUnconfirmed
-		case r.fate.misreport || w.faults.strikes(misreport):
+		case r.fate.struck[misreport] || w.faults.strikes(misreport):
 			err = store.ErrConflict
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn/internal/sim"
@@ -93,7 +93,7 @@ func fail(err error) {
 // A search holds the results so far.
 type search struct {
 	begun time.Time
-	stop  atomic.Bool
+	stop  context.CancelFunc
 
 	mu                   sync.Mutex
 	corpus               *sim.Corpus
@@ -112,42 +112,45 @@ func options() sim.Options {
 
 func (s *search) run() {
 	s.begun = time.Now()
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var all sync.WaitGroup
-		for range *cores {
-			all.Go(s.play)
-		}
-		all.Wait()
-	}()
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if *lasts > 0 {
+		ctx, stop = context.WithTimeout(ctx, *lasts)
+		defer stop()
+	}
+	ctx, s.stop = context.WithCancel(ctx)
+	defer s.stop()
+	var all, progress sync.WaitGroup
+	for range *cores {
+		all.Go(func() { s.play(ctx) })
+	}
+	over := make(chan struct{})
+	progress.Go(func() { s.progress(over) })
+	all.Wait()
+	close(over)
+	progress.Wait()
+}
+
+// progress shows how far the search is, on a terminal.
+func (s *search) progress(over <-chan struct{}) {
+	info, err := os.Stderr.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return
+	}
 	for {
 		select {
-		case <-done:
-			if terminal() {
-				fmt.Fprint(os.Stderr, "\r\x1b[K")
-			}
+		case <-over:
+			fmt.Fprint(os.Stderr, "\r\x1b[K")
 			return
-		case <-interrupted:
-			s.stop.Store(true)
-		case <-ticker.C:
-			if *lasts > 0 && time.Since(s.begun) > *lasts {
-				s.stop.Store(true)
-			}
-			if terminal() {
-				fmt.Fprintf(os.Stderr, "\r\x1b[K%s", s.summary())
-			}
+		case <-time.After(time.Second):
+			fmt.Fprintf(os.Stderr, "\r\x1b[K%s", s.summary())
 		}
 	}
 }
 
 // play plays one history after another.
-func (s *search) play() {
-	for !s.stop.Load() {
+func (s *search) play(ctx context.Context) {
+	for ctx.Err() == nil {
 		o, ok := s.next()
 		if !ok {
 			return
@@ -195,7 +198,7 @@ func (s *search) add(o sim.Options, r sim.Result) {
 		s.first, s.found = &r, o
 		s.needed = s.played
 		if !*rival {
-			s.stop.Store(true)
+			s.stop()
 		}
 	}
 }
@@ -256,9 +259,4 @@ func (s *search) flags() string {
 		text += " -lent"
 	}
 	return text
-}
-
-func terminal() bool {
-	info, err := os.Stderr.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
