@@ -94,7 +94,7 @@ mutants: ## check that the simulator finds wrong changes of the protocol
 .PHONY: mutate
 mutate: ## make every small wrong change of FILES (as 'lease/*.go') and find those that no test notices, for at most FOR (1h)
 	@mkdir -p bin
-	go run ./internal/mutate -files '$(FILES)' -for $(FOR) -results bin/mutants.jsonl -again
+	go run ./internal/mutate -files '$(FILES)' -for $(FOR) -results bin/mutants.jsonl
 
 .PHONY: bench
 bench: bench-serving bench-resp ## repeat the measurements of docs/benchmarks.md and its chart: servers, generators, processes, joins (a quarter of an hour)

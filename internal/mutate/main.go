@@ -2,7 +2,7 @@
 // notices. It does not write to the sources: changed files are in an overlay of the build.
 //
 //	go run ./internal/mutate -files 'core.go,history.go'
-//	go run ./internal/mutate -files 'lease/*.go' -sample 200 -for 30m
+//	go run ./internal/mutate -files 'lease/*.go' -for 30m
 //	go run ./internal/mutate -files core.go -only core.go:123:7 -diff
 //
 // A survivor means that a test is missing, unless the change has no visible effect: such survivors
@@ -23,28 +23,24 @@ import (
 )
 
 type options struct {
-	files, only, results      string
-	commands, survivors       string
-	sample, parallel          int
-	seed                      uint64
-	lasts, slack              time.Duration
-	listed, again, show, diff bool
+	files, only, results string
+	commands, survivors  string
+	parallel             int
+	lasts, slack         time.Duration
+	listed, show, diff   bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.files, "files", "", "the files to change, relative to this folder, such as core.go,lease/*.go")
 	flag.StringVar(&o.only, "only", "", "try only the mutants at this position, such as core.go:123:7, or one of them, such as core.go:123:7/2")
-	flag.StringVar(&o.results, "results", "", "keep results in this file, and skip mutants that it already has")
+	flag.StringVar(&o.results, "results", "", "keep results in this file, and skip mutants that it already has, except survivors")
 	flag.StringVar(&o.commands, "plan", "internal/mutate/plan.txt", "the commands that must fail, by file")
 	flag.StringVar(&o.survivors, "survivors", "internal/mutate/survivors.txt", "the known survivors, with reasons")
-	flag.IntVar(&o.sample, "sample", 0, "try only this many, chosen at random (0: all)")
-	flag.Uint64Var(&o.seed, "seed", 1, "the seed of -sample")
 	flag.IntVar(&o.parallel, "p", 2, "how many to try at a time")
 	flag.DurationVar(&o.lasts, "for", 0, "stop after this time (0: no limit)")
 	flag.DurationVar(&o.slack, "slack", 5*time.Second, "how much longer than four times its usual time a command may take")
 	flag.BoolVar(&o.listed, "listed", false, "try the listed survivors too")
-	flag.BoolVar(&o.again, "again", false, "try again the survivors in -results")
 	flag.BoolVar(&o.show, "list", false, "only list the mutants")
 	flag.BoolVar(&o.diff, "diff", false, "show what each changes, with -list or -only")
 	flag.Parse()
@@ -57,7 +53,7 @@ func main() {
 }
 
 func (o options) run(ctx context.Context, out io.Writer) (err error) {
-	if flag.NArg() > 0 || o.files == "" || o.parallel < 1 || o.sample < 0 {
+	if flag.NArg() > 0 || o.files == "" || o.parallel < 1 {
 		return errors.New("name the files with -files, in quotes; -p must be at least 1: see -help")
 	}
 	files, err := load(o.files)
@@ -79,7 +75,7 @@ func (o options) run(ctx context.Context, out io.Writer) (err error) {
 		}
 		return nil
 	}
-	if r.ledger, err = openLedger(o.results, o.again); err != nil {
+	if r.ledger, err = openLedger(o.results); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.ledger.close()) }()

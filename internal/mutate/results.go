@@ -37,9 +37,9 @@ type ledger struct {
 	known map[string]result
 }
 
-// openLedger reads the results so far. Without a name it keeps nothing. With again, it drops survivors,
-// since the tests may have improved.
-func openLedger(name string, again bool) (*ledger, error) {
+// openLedger reads the results so far, except survivors, since the tests may have improved. Without a name it keeps
+// nothing.
+func openLedger(name string) (*ledger, error) {
 	l := &ledger{known: map[string]result{}}
 	if name == "" {
 		return l, nil
@@ -56,7 +56,7 @@ func openLedger(name string, again bool) (*ledger, error) {
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 		}
 		l.known[r.Hash] = r
-		if again && r.Fate == survived {
+		if r.Fate == survived {
 			delete(l.known, r.Hash)
 		}
 	}

@@ -34,14 +34,13 @@ type task struct {
 
 // choose selects the mutants of files to try. It records listed survivors that do not exist.
 func (r *run) choose(files []*source) {
-	var all []mutant
 	there, mine := map[string]bool{}, map[string]bool{}
 	for _, s := range files {
 		mine[s.name] = true
 		for _, m := range s.mutants() {
 			there[m.key()] = true
 			if r.only == "" || r.only == m.id() || r.only == m.place() {
-				all = append(all, m)
+				r.chosen = append(r.chosen, m)
 			}
 		}
 	}
@@ -51,13 +50,6 @@ func (r *run) choose(files []*source) {
 		}
 	}
 	slices.Sort(r.report.wrong)
-	r.chosen = all
-	if r.sample > 0 && r.sample < len(all) {
-		r.chosen = nil
-		for _, i := range rand.New(rand.NewPCG(r.seed, 0)).Perm(len(all))[:r.sample] {
-			r.chosen = append(r.chosen, all[i])
-		}
-	}
 }
 
 // all tries them, several at a time, and prints the report.
@@ -129,7 +121,7 @@ func (r *run) tasks() (tasks []task, err error) {
 		}
 	}
 	slices.SortFunc(tasks, func(a, b task) int { return strings.Compare(a.mutant().id(), b.mutant().id()) })
-	rand.New(rand.NewPCG(r.seed, 1)).Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
 	return tasks, nil
 }
 
