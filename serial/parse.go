@@ -140,19 +140,9 @@ func (f *Format) tick(text, digits string) (firn.Tick, time.Time, error) {
 	return tick, t, nil
 }
 
-// daysIn returns how many days a month has.
+// daysIn returns how many days a month has: its last is the day before the first of the next one.
 func daysIn(year, month uint64) uint64 {
-	switch month {
-	case 4, 6, 9, 11:
-		return 30
-	case 2:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
-		return 28
-	default:
-		return 31
-	}
+	return uint64(time.Date(int(year), time.Month(month+1), 0, 0, 0, 0, 0, time.UTC).Day())
 }
 
 // take reads the first digits of text, at most 19.

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
@@ -63,7 +64,7 @@ type Config struct {
 type Cipher struct {
 	bits, versionBits int
 	namespace         string
-	versions          []int // newest first
+	versions          []string // newest first
 	newest            *permutation
 	mark              uint64 // the newest version's bits, in place
 	// byVersion is indexed by a veil's version bits; nil if there is no key.
@@ -95,7 +96,7 @@ func New(cfg Config) (*Cipher, error) {
 		tag := key.version & (len(c.byVersion) - 1)
 		c.byVersion[tag] = &p
 		c.form.Keys[strconv.Itoa(tag)] = fingerprint(key, cfg.Namespace)
-		c.versions = append(c.versions, key.version)
+		c.versions = append(c.versions, strconv.Itoa(key.version))
 	}
 	tag := keys[0].version & (len(c.byVersion) - 1)
 	c.newest = c.byVersion[tag]
@@ -235,17 +236,10 @@ func (c *Cipher) anyOf(tag uint64) string {
 
 // keys lists the versions of the keys, newest first.
 func (c *Cipher) keys() string {
-	s := "key "
-	if len(c.versions) > 1 {
-		s = "keys "
+	if len(c.versions) == 1 {
+		return "key " + c.versions[0]
 	}
-	for i, version := range c.versions {
-		if i > 0 {
-			s += ", "
-		}
-		s += strconv.Itoa(version)
-	}
-	return s
+	return "keys " + strings.Join(c.versions, ", ")
 }
 
 // Repeats reports whether c, which replaces the cipher before, may make veils equal to
