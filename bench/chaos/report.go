@@ -78,9 +78,9 @@ func (r *result) explain(namespace, what string, found ledger.Findings) {
 
 func (r result) print(out io.Writer, store string) {
 	fmt.Fprintf(out, "| %s | faults | ids | issued twice | out of order | longest silence |\n| --- | ---: | ---: | ---: | ---: | ---: |\n", store)
-	var t total
-	t.add(r)
-	for _, row := range append(r.rows, row{"all", t.done, t.ids, t.twice, t.disorder, t.silence}) {
+	all := total{row: row{fault: "all"}}
+	all.add(r)
+	for _, row := range append(r.rows, all.row) {
 		fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %v |\n", row.fault, row.done, row.ids, row.twice, row.disorder, row.silence)
 	}
 	fmt.Fprintf(out, "\n%d calls failed, which is allowed; %d starts did not finish within %v.\n", r.refusals, r.stuck, startTime)
@@ -92,10 +92,9 @@ func (r result) print(out io.Writer, store string) {
 
 // A total is the sum of results.
 type total struct {
-	done, ids, twice, disorder int64
-	silence                    quiet
-	stuck                      int64
-	stores                     int
+	row
+	stuck  int64
+	stores int
 }
 
 func (t *total) add(r result) {

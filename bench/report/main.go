@@ -8,15 +8,9 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -66,63 +60,4 @@ func calls(picture string) error {
 	}
 	fmt.Println()
 	return limits()
-}
-
-// benchmark runs the benchmarks of a package.
-func benchmark(pkg, benchmarks string, flags ...string) (*figures, error) {
-	cmd := exec.Command("go", append(append([]string{"test", "-run", "^$", "-bench", benchmarks}, flags...), pkg)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, out)
-	}
-	table := read(out)
-	if len(table.names) == 0 {
-		return nil, fmt.Errorf("%s: no figures in\n%s", cmd, out)
-	}
-	return table, nil
-}
-
-// figures are the values of each benchmark by unit.
-type figures struct {
-	names  []string
-	values map[string]map[string][]float64
-}
-
-func (f *figures) has(name string) bool { return f.values[name] != nil }
-
-func (f *figures) has2(name, unit string) bool { return len(f.values[name][unit]) > 0 }
-
-func (f *figures) median(name, unit string) float64 {
-	v := slices.Sorted(slices.Values(f.values[name][unit]))
-	if len(v) == 0 {
-		return 0
-	}
-	return v[len(v)/2]
-}
-
-// read parses the output of go test.
-func read(out []byte) *figures {
-	f := &figures{values: map[string]map[string][]float64{}}
-	lines := bufio.NewScanner(bytes.NewReader(out))
-	for lines.Scan() {
-		words := strings.Fields(lines.Text())
-		if len(words) < 4 || !strings.HasPrefix(words[0], "Benchmark") {
-			continue
-		}
-		name := strings.TrimPrefix(words[0], "Benchmark")
-		if i := strings.LastIndexByte(name, '-'); i > 0 { // the number of processors
-			name = name[:i]
-		}
-		if !f.has(name) {
-			f.names = append(f.names, name)
-			f.values[name] = map[string][]float64{}
-		}
-		for i := 2; i+1 < len(words); i += 2 {
-			if v, err := strconv.ParseFloat(words[i], 64); err == nil {
-				f.values[name][words[i+1]] = append(f.values[name][words[i+1]], v)
-			}
-		}
-	}
-	return f
 }

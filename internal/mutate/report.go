@@ -10,46 +10,33 @@ import (
 	"time"
 )
 
-// A tally counts the mutants of a file.
+// A tally counts the mutants of a file by their fates, of which "" is not tried in the time.
 type tally struct {
-	mutants, left                      int // left: not tried in the time
-	killed, timedOut, survived, listed int
+	fates  map[fate]int
+	listed int // of those that survived
 }
 
 func (t *tally) add(r result) {
-	t.mutants++
-	switch r.Fate {
-	case killed:
-		t.killed++
-	case timedOut:
-		t.timedOut++
-	case survived:
-		t.survived++
-		if r.Listed != "" {
-			t.listed++
-		}
-	case unbuilt:
-	default:
-		t.left++
+	t.fates[r.Fate]++
+	if r.Fate == survived && r.Listed != "" {
+		t.listed++
 	}
 }
 
-func (t *tally) sum(o tally) {
-	t.mutants += o.mutants
-	t.left += o.left
-	t.killed += o.killed
-	t.timedOut += o.timedOut
-	t.survived += o.survived
+func (t *tally) sum(o *tally) {
+	for f, n := range o.fates {
+		t.fates[f] += n
+	}
 	t.listed += o.listed
 }
 
-func (t tally) compiled() int { return t.killed + t.timedOut + t.survived }
-
-func (t tally) percent() string {
-	if t.compiled() == 0 {
-		return "-"
+func (t *tally) row(name string) string {
+	f := t.fates
+	compiled, percent := f[killed]+f[timedOut]+f[survived], "-"
+	if compiled > 0 {
+		percent = fmt.Sprintf("%.1f", 100*float64(f[killed]+f[timedOut])/float64(compiled))
 	}
-	return fmt.Sprintf("%.1f", 100*float64(t.killed+t.timedOut)/float64(t.compiled()))
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n", name, compiled+f[unbuilt]+f[""], compiled, f[killed], f[timedOut], f[survived], t.listed, f[""], percent)
 }
 
 // A report has the results of a run.
@@ -67,7 +54,7 @@ func (r *report) add(file string, found result) {
 		r.files = map[string]*tally{}
 	}
 	if r.files[file] == nil {
-		r.files[file] = &tally{}
+		r.files[file] = &tally{fates: map[fate]int{}}
 		r.names = append(r.names, file)
 		slices.Sort(r.names)
 	}
@@ -84,15 +71,12 @@ func (r *report) add(file string, found result) {
 func (r *report) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "file\tmutants\tcompiled\tkilled\ttimed out\tsurvived\tlisted\tnot tried\t% killed\t")
-	var all tally
-	row := func(name string, n tally) {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n", name, n.mutants, n.compiled(), n.killed, n.timedOut, n.survived, n.listed, n.left, n.percent())
-	}
+	all := tally{fates: map[fate]int{}}
 	for _, name := range r.names {
-		row(name, *r.files[name])
-		all.sum(*r.files[name])
+		fmt.Fprint(t, r.files[name].row(name))
+		all.sum(r.files[name])
 	}
-	row("all", all)
+	fmt.Fprint(t, all.row("all"))
 	t.Flush() //nolint:errcheck // as Fprint above
 	fmt.Fprintf(w, "%v, %v of processors\n", r.elapsed.Round(time.Second), r.cost.Round(time.Second))
 	if len(r.new) > 0 {
