@@ -47,10 +47,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	h := &host.Host{}
-	var err error
-	refused := host.Attempt(func() { err = run(ctx, h, os.Stdout, s) })
-	if err := errors.Join(refused, err, h.End()); err != nil {
+	if err := host.Run(func(h *host.Host) error { return run(ctx, h, os.Stdout, s) }); err != nil {
 		fmt.Fprintln(os.Stderr, "keys:", err)
 		os.Exit(1)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/firn-id/firn/bench/internal/program"
 	"github.com/firn-id/firn/bench/internal/wallclock"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // There are few ids in a tick, so that two processes with one worker make the same ids at once; and workers for all that are
@@ -195,7 +196,7 @@ type world struct {
 	t       *testing.T
 	servers []*program.Program
 	clients []*client
-	store   *program.Program
+	store   *servers.Server
 
 	mu   sync.Mutex
 	from map[int64]string // who made an id
@@ -272,11 +273,7 @@ func TestNoIDIsMadeTwice(t *testing.T) {
 	w := &world{t: t, from: map[int64]string{}, made: map[string]int{}}
 	binary, err := firn()
 	check(t, err)
-	w.store, err = program.Redis(dir, "--appendonly", "yes", "--appendfsync", "always")
-	check(t, err)
-	w.store.Says = "Ready to accept"
-	check(t, w.store.Start())
-	t.Cleanup(func() { _ = w.store.End() })
+	w.store = servers.Redis(t)
 	file := filepath.Join(dir, "firn.yaml")
 	check(t, os.WriteFile(file, []byte(configuration), 0o600))
 	var urls []string
@@ -284,7 +281,7 @@ func TestNoIDIsMadeTwice(t *testing.T) {
 		address, err := program.FreeAddress()
 		check(t, err)
 		s := &program.Program{Address: address, Path: binary, Says: program.Serving, Args: []string{
-			"serve", "--config", file, "--store", "redis://" + w.store.Address, "--http", address, "--resp", "off", "--grpc", "off",
+			"serve", "--config", file, "--store", "redis://" + w.store.Addr(), "--http", address, "--resp", "off", "--grpc", "off",
 		}}
 		check(t, s.Start())
 		t.Cleanup(func() { _ = s.Kill() })
@@ -360,9 +357,9 @@ func (w *world) hurtServers(t *testing.T, random *rand.Rand) string {
 		check(t, wallclock.Move(s.PID(), move(random)))
 		return "clock moved"
 	}
-	check(t, w.store.Signal(syscall.SIGSTOP))
+	w.store.Pause()
 	time.Sleep(pause(random) / 2)
-	check(t, w.store.Signal(syscall.SIGCONT))
+	w.store.Resume()
 	return "store stopped"
 }
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/firn-id/firn/bench/internal/program"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // An event should not delay any request.
@@ -23,22 +23,20 @@ type event struct {
 // away is how long the store is unreachable.
 const away = 3 * time.Second
 
-func events(s *server, redis *program.Program) []event {
+func events(s *server, redis *servers.Server) []event {
 	return []event{
 		{"nothing", func() error { return nil }},
 		{"the store stands still for 3 s", func() error {
-			if err := redis.Signal(syscall.SIGSTOP); err != nil {
-				return err
-			}
+			redis.Pause()
 			time.Sleep(away)
-			return redis.Signal(syscall.SIGCONT)
+			redis.Resume()
+			return nil
 		}},
 		{"the store is killed, and restarted after 3 s", func() error {
-			if err := redis.Kill(); err != nil {
-				return err
-			}
+			redis.Kill()
 			time.Sleep(away)
-			return redis.Start()
+			redis.Restart()
+			return nil
 		}},
 		{"a namespace is added, another changed", func() error { return s.reload(false) }},
 		{"the settings of generator and ranges are changed", func() error { return s.reload(true) }},

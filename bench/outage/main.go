@@ -9,15 +9,17 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/program"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 // settings are those of a run.
@@ -41,36 +43,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "outage: -duration must be at least 6s; -rounds, -callers and -rate at least 1")
 		os.Exit(2)
 	}
-	if err := run(os.Stdout, s); err != nil {
+	if err := host.Run(func(h *host.Host) error { return run(h, os.Stdout, s) }); err != nil {
 		fmt.Fprintln(os.Stderr, "outage:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, s settings) (err error) {
-	dir, err := os.MkdirTemp("", "firn-outage-")
+func run(t testing.TB, out io.Writer, s settings) error {
+	firn, err := program.BuildFirn(t.TempDir())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	firn, err := program.BuildFirn(dir)
-	if err != nil {
-		return err
-	}
-	// Redis syncs every write to disk.
-	redis, err := program.Redis(dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always")
-	if err != nil {
-		return err
-	}
-	if err := redis.Start(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, redis.End()) }()
-	server, err := startServer(dir, firn, redis.Address)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.End()) }()
+	redis := servers.Redis(t)
+	server := startServer(t, firn, redis.Addr())
 	if s.only == "" {
 		if err := saturation(out, s, server); err != nil {
 			return err
@@ -106,7 +91,7 @@ func saturation(out io.Writer, s settings, server *server) error {
 }
 
 // happenings measures all protocols and kinds at once, at a moderate rate, during events.
-func happenings(out io.Writer, s settings, server *server, redis *program.Program) error {
+func happenings(out io.Writer, s settings, server *server, redis *servers.Server) error {
 	fmt.Fprintf(out, "Six loads at once, each of %d calls a second; medians of %d, and the greatest of all.\n", s.rate, s.rounds)
 	fmt.Fprintln(out, "In the server: requests of the protocol that took longer than 50 ms there. A timer: how late an independent timer was meanwhile.")
 	fmt.Fprintln(out, "\n| what happens | protocol | kind | p99.9 | greatest | calls > 50 ms | in the server | a timer |")

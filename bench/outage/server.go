@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"testing"
 
 	"github.com/firn-id/firn/bench/internal/program"
 )
@@ -15,10 +16,10 @@ type server struct {
 }
 
 // startServer starts firn serve.
-func startServer(dir, firn, redis string) (s *server, err error) {
-	s = &server{store: "redis://" + redis + "/0"}
-	s.Firn, err = program.StartFirn(firn, dir, s.configuration())
-	return s, err
+func startServer(t testing.TB, firn, redis string) *server {
+	s := &server{store: "redis://" + redis + "/0"}
+	s.Firn = program.StartFirn(t, firn, s.configuration())
+	return s
 }
 
 // configuration returns the present configuration. The window is short, so that leases are renewed in every

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/firn-id/firn/bench/internal/host"
 )
 
 func main() {
@@ -34,7 +36,7 @@ func run(picture string, args []string) error {
 	case len(args) == 1 && args[0] == "segments":
 		return segments()
 	case len(args) == 1 && args[0] == "start":
-		return starts()
+		return host.Run(func(h *host.Host) error { return starts(h) })
 	default:
 		return fmt.Errorf("%q: write no argument, for single calls, or lag, segments or start", args)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/firn-id/firn/bench/internal/program"
@@ -20,12 +21,8 @@ const settled = 10 * time.Second
 
 // starts measures whole processes: the command, beside a program that makes an id with the same lease and nothing
 // else; the memory of a server without requests; and the first id of a checkout whose build cache is empty.
-func starts() (err error) {
-	dir, err := os.MkdirTemp("", "firn-start-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func starts(t testing.TB) error {
+	dir := t.TempDir()
 	all, err := commands(dir)
 	if err != nil {
 		return err

@@ -16,8 +16,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/program"
+	"github.com/firn-id/firn/store/storetest/servers"
 )
 
 func main() {
@@ -27,7 +30,7 @@ func main() {
 	seconds := flag.Float64("seconds", 1.5, "about how long one measurement takes")
 	check := flag.Bool("check", false, "fail if Firn is below 0.8 of redis-server at pipeline 1, or below it at 16 and 64")
 	flag.Parse()
-	if err := measure(os.Stdout, *firn, *rounds, *clients, *seconds, *check); err != nil {
+	if err := host.Run(func(h *host.Host) error { return measure(h, os.Stdout, *firn, *rounds, *clients, *seconds, *check) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -55,24 +58,13 @@ var loads = []struct {
 	least             float64 // of redis-server's rate
 }{{1, 1, 0.8}, {16, 1, 1}, {64, 1, 1}, {16, 2, 1}, {64, 2, 1}}
 
-func measure(out io.Writer, firn string, rounds, clients int, seconds float64, check bool) (err error) {
-	dir, err := os.MkdirTemp("", "firn-bench-resp")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	redis, err := startRedis(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, redis.End()) }()
-	server, err := program.StartFirn(firn, dir, config)
-	if err != nil {
+func measure(t testing.TB, out io.Writer, firn string, rounds, clients int, seconds float64, check bool) error {
+	if _, err := exec.LookPath(firn); err != nil {
 		return fmt.Errorf("%w (build it with make build)", err)
 	}
-	defer func() { err = errors.Join(err, server.End()) }()
-
-	targets := []target{{"redis-server", redis.Address, "orders"}, {"firn snowflake", server.RESP, "orders"}, {"firn segment", server.RESP, "items"}}
+	redis := servers.Redis(t, "--appendonly", "no") // as in its own benchmarks
+	server := program.StartFirn(t, firn, config)
+	targets := []target{{"redis-server", redis.Addr(), "orders"}, {"firn snowflake", server.RESP, "orders"}, {"firn segment", server.RESP, "items"}}
 	fmt.Fprintf(out, "INCR by redis-benchmark, %d connections; median of %d rounds (least to most)\n\n", clients, rounds)
 	fmt.Fprintln(out, "| pipeline | threads | server | requests a second | of redis-server | p50 ms | p99 ms |\n| ---: | ---: | --- | ---: | ---: | ---: | ---: |")
 	var missed []string
@@ -148,13 +140,4 @@ func benchmark(t target, clients, pipeline, threads, count int) (result, error) 
 	}
 	r := result{value("rps"), value("p50_latency_ms"), value("p99_latency_ms")}
 	return r, err
-}
-
-// startRedis starts a redis-server without persistence, as in its own benchmarks.
-func startRedis(dir string) (*program.Program, error) {
-	p, err := program.Redis(dir, "--save", "", "--appendonly", "no")
-	if err != nil {
-		return nil, err
-	}
-	return p, p.Start()
 }

@@ -15,8 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/program"
 )
 
@@ -49,7 +51,7 @@ func main() {
 	rounds := flag.Int("rounds", 5, "rounds of all measurements; medians are of these")
 	duration := flag.Duration("duration", 3*time.Second, "of each measurement")
 	flag.Parse()
-	if err := run(*rounds, *duration); err != nil {
+	if err := host.Run(func(h *host.Host) error { return run(h, *rounds, *duration) }); err != nil {
 		fmt.Fprintln(os.Stderr, "serving:", err)
 		os.Exit(1)
 	}
@@ -99,12 +101,8 @@ func (r *row) measure(d time.Duration) error {
 // A load drives a server for a time and returns requests a second.
 type load func(time.Duration) (float64, error)
 
-func run(rounds int, duration time.Duration) (err error) {
-	dir, err := os.MkdirTemp("", "firn-serving-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func run(t testing.TB, rounds int, duration time.Duration) (err error) {
+	dir := t.TempDir()
 	bare, err := startBare(bareAddress)
 	if err != nil {
 		return err
@@ -119,11 +117,7 @@ func run(rounds int, duration time.Duration) (err error) {
 	if err != nil {
 		return err
 	}
-	firn, err := program.StartFirn(path, dir, configuration)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, firn.End()) }()
+	firn := program.StartFirn(t, path, configuration)
 	in, err := requests(dir)
 	if err != nil {
 		return err

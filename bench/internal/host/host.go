@@ -1,15 +1,16 @@
-// Package host lets programs other than tests start the servers of package servers.
+// Package host lets programs other than tests use what needs a test, such as the servers of package servers.
 package host
 
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
 )
 
-// A Host takes the place of the test in which package servers starts its servers. The zero value is ready to use.
+// A Host takes the place of a test. The zero value is ready to use.
 type Host struct {
 	testing.TB // nil: methods not defined below are not used
 
@@ -49,6 +50,27 @@ func (h *Host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, 
 
 // Skipf implements [testing.TB]. A server that is missing is an error here.
 func (h *Host) Skipf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
+
+// TempDir implements [testing.TB]: [Host.End] removes it.
+func (h *Host) TempDir() string {
+	dir, err := os.MkdirTemp("", "firn-bench-")
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			h.Error(err)
+		}
+	})
+	return dir
+}
+
+// Run runs a program in a host, ends the host, and returns all errors.
+func Run(program func(h *Host) error) (err error) {
+	h := &Host{}
+	refused := Attempt(func() { err = program(h) })
+	return errors.Join(refused, err, h.End())
+}
 
 // End stops what was started, in reverse order, and returns the errors.
 func (h *Host) End() error {

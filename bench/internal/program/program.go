@@ -13,8 +13,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/firn-id/firn/store/storetest/servers"
@@ -155,34 +157,27 @@ type Firn struct {
 	Config     string // the path of its configuration
 }
 
-// StartFirn starts the binary at a path, with a configuration that it writes into a folder.
-func StartFirn(path, dir, config string) (*Firn, error) {
-	f := &Firn{Config: filepath.Join(dir, "firn.yaml")}
+// StartFirn starts the binary at a path with a configuration, until the test ends.
+func StartFirn(t testing.TB, path, config string) *Firn {
+	t.Helper()
+	f := &Firn{Config: filepath.Join(t.TempDir(), "firn.yaml")}
 	for _, address := range []*string{&f.Address, &f.RESP, &f.GRPC} {
-		var err error
-		if *address, err = FreeAddress(); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.WriteFile(f.Config, []byte(config), 0o600); err != nil {
-		return nil, err
+		*address = net.JoinHostPort("127.0.0.1", strconv.Itoa(servers.FreePort(t)))
 	}
 	f.Path, f.Says = path, Serving
 	f.Args = []string{"serve", "--config", f.Config, "--http", f.Address, "--resp", f.RESP, "--grpc", f.GRPC}
-	return f, f.Start()
-}
-
-// Redis returns a redis-server with its files in a folder.
-func Redis(dir string, settings ...string) (*Program, error) {
-	address, err := FreeAddress()
-	if err != nil {
-		return nil, err
+	if err := os.WriteFile(f.Config, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
+	if err := f.Start(); err != nil {
+		t.Fatal(err)
 	}
-	return &Program{Address: address, Path: "redis-server", Args: append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", dir}, settings...)}, nil
+	t.Cleanup(func() {
+		if err := f.End(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
 }
 
 // A Log keeps the output of a program.
