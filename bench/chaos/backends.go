@@ -35,9 +35,17 @@ type node struct {
 }
 
 // newNode prepares a node and its relay.
-func newNode(h *host.Host, net *network.Network, name string) (*node, error) {
-	known, err := net.Relay(network.To(name, 0))
-	return &node{name: name, host: h, net: net, known: known}, err
+func newNode(h *host.Host, net *network.Network, name string) *node {
+	return &node{name: name, host: h, net: net, known: relay(h, net, network.To(name, 0))}
+}
+
+// relay starts a relay, and returns its address.
+func relay(h *host.Host, net *network.Network, route network.Route) string {
+	address, err := net.Relay(route)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return address
 }
 
 // runs records its server, which has more addresses than the one for clients.
@@ -82,28 +90,23 @@ func onSQLite(_ *host.Host, _ *network.Network, dir string) (*backend, error) {
 }
 
 // single returns a store with one server; url is a format for its address.
-func single(h *host.Host, net *network.Network, name, url string, clock bool, s *servers.Server) (*backend, error) {
-	n, err := newNode(h, net, name)
-	if err != nil {
-		return nil, err
-	}
+func single(h *host.Host, net *network.Network, name, url string, clock bool, s *servers.Server) *backend {
+	n := newNode(h, net, name)
 	n.runs(s)
 	return &backend{
 		url: fmt.Sprintf(url, n.known), clock: clock, nodes: []*node{n},
 		faults: slices.Concat(processFaults(), networkFaults(), nodeFaults()),
-	}, nil
+	}
 }
 
 func onRedis(h *host.Host, net *network.Network, _ string) (*backend, error) {
-	return single(h, net, "redis", "redis://%s", true, servers.Redis(h))
+	return single(h, net, "redis", "redis://%s", true, servers.Redis(h)), nil
 }
 
 func onMariaDB(h *host.Host, net *network.Network, _ string) (*backend, error) {
 	s := servers.MariaDB(h)
-	if _, err := mariadb(s, "CREATE DATABASE firn"); err != nil {
-		return nil, err
-	}
-	return single(h, net, "mariadb", "mysql://root:@%s/firn", true, s)
+	_, err := mariadb(s, "CREATE DATABASE firn")
+	return single(h, net, "mariadb", "mysql://root:@%s/firn", true, s), err
 }
 
 // mariadb returns what a statement selects, without names.
@@ -112,11 +115,11 @@ func mariadb(s *servers.Server, statement string) (string, error) {
 }
 
 func onPostgres(h *host.Host, net *network.Network, _ string) (*backend, error) {
-	return single(h, net, "postgres", "postgres://postgres:@%s/postgres?sslmode=disable", true, servers.Postgres(h))
+	return single(h, net, "postgres", "postgres://postgres:@%s/postgres?sslmode=disable", true, servers.Postgres(h)), nil
 }
 
 func onZooKeeper(h *host.Host, net *network.Network, _ string) (*backend, error) {
-	return single(h, net, "zookeeper", "zookeeper://%s/chaos", false, servers.ZooKeeper(h))
+	return single(h, net, "zookeeper", "zookeeper://%s/chaos", false, servers.ZooKeeper(h)), nil
 }
 
 // psql returns what a statement selects, without names.

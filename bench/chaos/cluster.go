@@ -54,13 +54,7 @@ func onCluster(h *host.Host, n *network.Network, _ string) (*backend, error) {
 }
 
 func startClusterNode(h *host.Host, n *network.Network, name string) (r *clusterNode, err error) {
-	r = &clusterNode{}
-	if r.node, err = newNode(h, n, name); err != nil {
-		return nil, err
-	}
-	if r.bus, err = n.Relay(network.To(name, 1)); err != nil {
-		return nil, err
-	}
+	r = &clusterNode{redisNode: redisNode{node: newNode(h, n, name)}, bus: relay(h, n, network.To(name, 1))}
 	s := servers.Redis(h, "--cluster-enabled", "yes", "--cluster-node-timeout", "2500", "--cluster-announce-ip", "127.0.0.1",
 		"--cluster-announce-port", port(r.known), "--cluster-announce-bus-port", port(r.bus), "--repl-diskless-sync-delay", "0", "--repl-timeout", "5")
 	r.runs(s, fmt.Sprintf("127.0.0.1:%d", s.Port()+10_000)) // where Redis has its bus

@@ -17,14 +17,8 @@ func onEtcd(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	b := &backend{}
 	var peers, known, all []string
 	for k := range members {
-		m, err := newNode(h, n, fmt.Sprintf("etcd-%d", k+1))
-		if err != nil {
-			return nil, err
-		}
-		peer, err := n.Relay(network.To(m.name, 1))
-		if err != nil {
-			return nil, err
-		}
+		m := newNode(h, n, fmt.Sprintf("etcd-%d", k+1))
+		peer := relay(h, n, network.To(m.name, 1))
 		b.nodes, known = append(b.nodes, m), append(known, m.known)
 		peers, all = append(peers, "http://"+peer), append(all, m.name+"=http://"+peer)
 	}

@@ -43,10 +43,7 @@ func onGalera(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	b := &backend{clock: true}
 	for k := range members {
 		m := &galeraMember{node: &node{name: fmt.Sprintf("galera-%d", k+1), host: h, net: n}}
-		peer, err := n.Relay(network.To(m.name, 1))
-		if err != nil {
-			return nil, err
-		}
+		peer := relay(h, n, network.To(m.name, 1))
 		join += peer + ","
 		g, b.nodes = append(g, m), append(b.nodes, m.node)
 		starts = append(starts, func() { m.start(peer) })
@@ -61,8 +58,7 @@ func onGalera(h *host.Host, n *network.Network, _ string) (*backend, error) {
 		return nil, err
 	}
 	var next atomic.Uint32
-	address, err := n.Relay(func(string) (string, int) { return g[next.Add(1)%members].name, 0 })
-	b.url = fmt.Sprintf("mysql://root:@%s/firn", address)
+	b.url = fmt.Sprintf("mysql://root:@%s/firn", relay(h, n, func(string) (string, int) { return g[next.Add(1)%members].name, 0 }))
 	b.faults = slices.Concat(processFaults(), networkFaults(), []fault{
 		{name: "store killed and restarted", weight: 5, alone: true, do: g.then(g.killed)},
 		{name: "all members killed, the most advanced begins again", weight: 3, alone: true, do: g.then(g.begun)},
@@ -70,7 +66,7 @@ func onGalera(h *host.Host, n *network.Network, _ string) (*backend, error) {
 		{name: "a node cut off", weight: 4, alone: true, do: g.then(nodeCut)},
 		{name: "a member and a process cut off", weight: 6, alone: true, do: g.then(memberCut)},
 	})
-	return b, err
+	return b, nil
 }
 
 // start starts a new, empty member. The others learn its port from itself, and its host from the connection. So it

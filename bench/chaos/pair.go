@@ -51,10 +51,7 @@ func newPair(h *host.Host, net *network.Network, kind, url string, of func(*node
 	p := &pair{}
 	var nodes []*node
 	for k := range p.members {
-		n, err := newNode(h, net, fmt.Sprintf("%s-%d", kind, k+1))
-		if err != nil {
-			return nil, err
-		}
+		n := newNode(h, net, fmt.Sprintf("%s-%d", kind, k+1))
 		nodes, p.members[k] = append(nodes, n), of(n)
 	}
 	if err := p.members[0].begin(); err != nil {
@@ -63,12 +60,8 @@ func newPair(h *host.Host, net *network.Network, kind, url string, of func(*node
 	if err := p.members[1].follow(nodes[0], true); err != nil {
 		return nil, err
 	}
-	address, err := net.Relay(p.route)
-	if err != nil {
-		return nil, err
-	}
 	return &backend{
-		url: fmt.Sprintf(url, address), clock: true, nodes: nodes,
+		url: fmt.Sprintf(url, relay(h, net, p.route)), clock: true, nodes: nodes,
 		faults: slices.Concat(processFaults(), networkFaults(), nodeFaults(), []fault{
 			{name: "a node cut off", weight: 4, alone: true, do: nodeCut},
 			{name: "forked: a replica is promoted beside the primary and a process", weight: 6, alone: true, do: p.fork},

@@ -24,16 +24,12 @@ func onSentinel(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	s := &sentinelSet{}
 	b := &backend{clock: true}
 	for k := range 3 {
-		node, err := newNode(h, n, fmt.Sprintf("redis-%d", k+1))
-		if err != nil {
-			return nil, err
-		}
-		r, role := &redisNode{node: node}, noOne
+		r, role := &redisNode{node: newNode(h, n, fmt.Sprintf("redis-%d", k+1))}, noOne
 		if k > 0 {
 			role = "127.0.0.1 " + port(s.nodes[0].known)
 		}
 		r.start(role)
-		s.nodes, b.nodes = append(s.nodes, r), append(b.nodes, node)
+		s.nodes, b.nodes = append(s.nodes, r), append(b.nodes, r.node)
 	}
 	var known []string
 	for k := range 3 {
@@ -61,10 +57,7 @@ func onSentinel(h *host.Host, n *network.Network, _ string) (*backend, error) {
 
 // watch starts a Sentinel. It reaches all servers, and is reached, through relays.
 func (s *sentinelSet) watch(h *host.Host, n *network.Network, name string) (string, error) {
-	known, err := n.Relay(network.To(name, 0))
-	if err != nil {
-		return "", err
-	}
+	known := relay(h, n, network.To(name, 0))
 	server := servers.Sentinel(h, watched, s.nodes[0].known, 2)
 	n.Node(name, server.Addr())
 	s.sentinels = append(s.sentinels, server)
