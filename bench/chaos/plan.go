@@ -3,8 +3,9 @@ package main
 import (
 	"hash/fnv"
 	"math/rand/v2"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // A plan lists faults and their order. It depends only on the seed and the store: the random numbers of
@@ -80,21 +81,15 @@ func between(rng *rand.Rand, from, to time.Duration) time.Duration {
 func (w *world) do(s step, n int) error {
 	w.mark.Store(s.acts[0].mark)
 	defer w.mark.Store(0)
-	errs := make([]error, len(s.acts))
-	var group sync.WaitGroup
-	for k, a := range s.acts {
-		group.Go(func() {
+	var group errgroup.Group
+	for _, a := range s.acts {
+		group.Go(func() error {
 			w.log.printf("step %d: %s (%s)", n, a.name, a.on.name)
-			errs[k] = a.do(w, a)
+			err := a.do(w, a)
 			w.done[a.mark].Add(1)
 			w.log.printf("step %d: over: %s", n, a.name)
+			return err
 		})
 	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return group.Wait()
 }

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/firn-id/firn/bench/internal/ledger"
 	"github.com/firn-id/firn/bench/internal/network"
 )
@@ -85,34 +87,21 @@ func (w *world) play(ctx context.Context, length time.Duration, p plan) (err err
 	defer func() { err = errors.Join(err, w.endIssuers()) }()
 	w.turn.Lock()
 	defer w.turn.Unlock()
-	ctx, cancel := context.WithCancelCause(ctx)
-	var callers sync.WaitGroup
-	run := func(f func(context.Context) error) {
-		callers.Go(func() {
-			if err := f(ctx); err != nil {
-				cancel(err)
-			}
-		})
-	}
 	runners, err := w.runners(p.rng(0))
 	if err != nil {
-		cancel(nil)
 		return err
 	}
+	until, stop := context.WithCancel(ctx)
+	defer stop()
+	callers, until := errgroup.WithContext(until)
 	for _, f := range runners {
-		run(f)
+		callers.Go(func() error { return f(until) })
 	}
-	err = w.hurt(ctx, length, p)
-	cancel(errOver)
+	err = w.hurt(until, length, p)
+	stop()
 	w.net.Block(nil)
-	callers.Wait()
-	if cause := context.Cause(ctx); !errors.Is(cause, errOver) {
-		err = errors.Join(err, cause)
-	}
-	return err
+	return errors.Join(err, callers.Wait(), context.Cause(ctx)) // the last if it was interrupted
 }
-
-var errOver = errors.New("the time is over")
 
 // hurt injects one fault after the other.
 func (w *world) hurt(ctx context.Context, length time.Duration, p plan) error {
@@ -174,18 +163,16 @@ func (w *world) runners(rng *rand.Rand) (all []func(context.Context) error, err 
 }
 
 func (w *world) startIssuers() error {
-	errs := make([]error, serverCount)
-	var group sync.WaitGroup
+	var group errgroup.Group
 	for n := range serverCount {
 		i, err := newIssuer(fmt.Sprintf("server-%d", n+1), w.firn, w.dir, w.store, w.net)
 		if err != nil {
 			return err
 		}
 		w.issuers = append(w.issuers, i)
-		group.Go(func() { errs[n] = i.start(0) })
+		group.Go(func() error { return i.start(0) })
 	}
-	group.Wait()
-	return errors.Join(errs...)
+	return group.Wait()
 }
 
 func (w *world) endIssuers() (err error) {
