@@ -70,30 +70,21 @@ func run() error {
 	// It plays as many at a time as there are processors, and reports them in order.
 	turn := make(chan struct{}, runtime.NumCPU())
 	outcomes := make([]chan outcome, len(mutants))
-	for i, m := range mutants {
+	for _, i := range chosen {
 		outcomes[i] = make(chan outcome, 1)
-		if *quick && m.slow {
-			chosen[i+1] = false
-		}
 	}
 	go func() {
-		for i, m := range mutants {
-			if !chosen[i+1] {
-				continue
-			}
+		for _, i := range chosen {
 			turn <- struct{}{}
 			go func() {
-				outcomes[i] <- m.play(filepath.Join(dir, strconv.Itoa(i+1)))
+				outcomes[i] <- mutants[i].play(filepath.Join(dir, strconv.Itoa(i+1)))
 				<-turn
 			}()
 		}
 	}()
 	var wrong []string
-	for i, m := range mutants {
-		if !chosen[i+1] {
-			continue
-		}
-		found := <-outcomes[i]
+	for _, i := range chosen {
+		m, found := mutants[i], <-outcomes[i]
 		if found.err != nil {
 			return fmt.Errorf("%d, %s: %w", i+1, m.name, found.err)
 		}
@@ -108,20 +99,20 @@ func run() error {
 	return nil
 }
 
-func choose(only string) (map[int]bool, error) {
-	chosen := map[int]bool{}
-	for i := range mutants {
-		chosen[i+1] = only == ""
-	}
-	if only == "" {
-		return chosen, nil
-	}
-	for _, text := range strings.Split(only, ",") {
+// choose returns the indices of the mutants to try, in order.
+func choose(only string) (chosen []int, err error) {
+	named := map[int]bool{}
+	for text := range strings.SplitSeq(only, ",") {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > len(mutants) {
+		if only != "" && (err != nil || n < 1 || n > len(mutants)) {
 			return nil, fmt.Errorf("-only %q: %q is not a whole number from 1 to %d", only, text, len(mutants))
 		}
-		chosen[n] = true
+		named[n] = true
+	}
+	for i, m := range mutants {
+		if (only == "" || named[i+1]) && !(*quick && m.slow) {
+			chosen = append(chosen, i)
+		}
 	}
 	return chosen, nil
 }
