@@ -24,10 +24,7 @@ type clusterNode struct {
 	bus, id string
 }
 
-const (
-	clusterPrimaries = 3
-	clusterSlots     = 16384
-)
+const clusterPrimaries = 3
 
 func onCluster(h *host.Host, n *network.Network, _ string) (*backend, error) {
 	c := &redisCluster{}
@@ -62,31 +59,14 @@ func startClusterNode(h *host.Host, n *network.Network, name string) (r *cluster
 	return r, err
 }
 
-// form joins the nodes to a cluster.
+// form joins the nodes to a cluster, of which the first are primaries.
 func (c *redisCluster) form() error {
-	first := c.nodes[0]
-	for k, r := range c.nodes {
-		commands := [][]string{{"CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(k + 1)}}
-		if k < clusterPrimaries {
-			from, to := k*clusterSlots/clusterPrimaries, (k+1)*clusterSlots/clusterPrimaries-1
-			commands = append(commands, []string{"CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to)})
-		}
-		for _, command := range commands {
-			if _, err := r.cli(command...); err != nil {
-				return err
-			}
-		}
+	args := []string{"--cluster", "create"}
+	for _, r := range c.nodes {
+		args = append(args, r.known+"@"+port(r.bus))
 	}
-	if err := await("nodes know each other", c.meet); err != nil {
+	if err := command("redis-cli", append(args, "--cluster-replicas", "1", "--cluster-yes")...); err != nil {
 		return err
-	}
-	for k, r := range c.nodes[clusterPrimaries:] {
-		if err := await("a replica knows its primary", func() (bool, error) {
-			_, err := r.cli("CLUSTER", "REPLICATE", c.nodes[k].id)
-			return err == nil, err
-		}); err != nil {
-			return err
-		}
 	}
 	for _, r := range c.nodes {
 		if err := await("the cluster is complete", func() (bool, error) {
@@ -99,32 +79,12 @@ func (c *redisCluster) form() error {
 			return err
 		}
 	}
-	out, err := first.cli("CLUSTER", "KEYSLOT", "firn")
+	out, err := c.nodes[0].cli("CLUSTER", "KEYSLOT", "firn")
 	if err != nil {
 		return err
 	}
 	c.slot, err = strconv.Atoi(out)
 	return err
-}
-
-// meet makes the first node meet the nodes it does not know yet. The nodes abandon slow handshakes.
-func (c *redisCluster) meet() (bool, error) {
-	first := c.nodes[0]
-	known, err := first.cli("CLUSTER", "NODES")
-	if err != nil {
-		return false, err
-	}
-	all := true
-	for _, r := range c.nodes {
-		if strings.Contains(known, r.id) {
-			continue
-		}
-		all = false
-		if _, err := first.cli("CLUSTER", "MEET", "127.0.0.1", port(r.known), port(r.bus)); err != nil {
-			return false, err
-		}
-	}
-	return all, nil
 }
 
 // primary returns the node that has the slot of Firn's key according to most nodes.
