@@ -110,7 +110,7 @@ func choose(only string) (chosen []int, err error) {
 		named[n] = true
 	}
 	for i, m := range mutants {
-		if (only == "" || named[i+1]) && !(*quick && m.slow) {
+		if (only == "" || named[i+1]) && (!*quick || !m.slow) {
 			chosen = append(chosen, i)
 		}
 	}
