@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/firn-id/firn/store"
@@ -67,11 +68,7 @@ func clientOf(options *redis.UniversalOptions) redis.UniversalClient {
 
 // quiet keeps go-redis from writing to standard error, for the whole program. Its calls return their
 // errors anyway, and its log has only one setting, of the package. Only the first call has an effect.
-var quiet = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
-
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
+var quiet = sync.OnceFunc(logging.Disable)
 
 const (
 	callTimeout = 3 * time.Second // as long as holders wait between looks by default
