@@ -26,14 +26,15 @@ type giver struct {
 	to   pb.KVClient
 	says codes.Code // for the next write; 0: wait for the answer
 	away error      // the answer to all calls, which are then not forwarded; nil: forward them
-	hung atomic.Bool
+	hung atomic.Bool // reads wait
+	dead atomic.Bool // all calls do
 	txns atomic.Int64
 	gets atomic.Int64
 }
 
 func (g *giver) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	g.gets.Add(1)
-	if g.hung.Load() {
+	if g.hung.Load() || g.dead.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -45,6 +46,10 @@ func (g *giver) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeRespons
 
 func (g *giver) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
 	txns := g.txns.Add(1)
+	if g.dead.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if g.away != nil {
 		return nil, g.away
 	}

@@ -20,8 +20,9 @@ import (
 
 // calling configures how a client of n members, which take turns, makes each call. It fails instead of
 // waiting for a connection, and bounds its answer. A member without a leader says so at once, instead of after 7 s. A call that a
-// member did not begin, a write too, goes to the next, or to the next connection of the only one. Nothing else is repeated: the
-// client would also repeat what a server or proxy gave up, and a write that was applied would then look like a conflict.
+// member did not begin, a write too, goes to the next, or to the next connection of the only one; and so does a read that a
+// member does not answer. Nothing else is repeated: the client would also repeat what a server or proxy gave up, and a write
+// that was applied would then look like a conflict.
 func calling(n int) grpc.UnaryClientInterceptor {
 	codec := newBounded()
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
@@ -30,19 +31,24 @@ func calling(n int) grpc.UnaryClientInterceptor {
 			outgoing = clientv3.WithRequireLeader(ctx)
 		}
 		options = append(options, grpc.WaitForReady(false), grpc.ForceCodecV2(codec))
-		if r, ok := request.(*pb.RangeRequest); !ok || string(r.GetRangeEnd()) == after(string(r.GetKey())) { // it lists nothing
+		r, reads := request.(*pb.RangeRequest)
+		if !reads || string(r.GetRangeEnd()) == after(string(r.GetKey())) { // it lists nothing
 			options = append(options, grpc.MaxCallRecvMsgSize(maxOther))
 		}
-		call := func() error {
+		call := func(last bool) (err error, again bool) {
 			var at peer.Peer
-			begun := time.Now()
-			err := invoke(outgoing, method, request, answer, cc, append(options, grpc.Peer(&at))...)
+			begun, asked, cancel := time.Now(), outgoing, func() {}
+			if reads && !last {
+				asked, cancel = context.WithTimeout(outgoing, patience)
+			}
+			defer cancel()
+			err = invoke(asked, method, request, answer, cc, append(options, grpc.Peer(&at))...)
 			ended(at, begun, err)
-			return err
+			return err, turnedAway(err) || err != nil && asked.Err() != nil && ctx.Err() == nil
 		}
-		err := call()
-		for try := 0; try < n && turnedAway(err); try++ {
-			err = call()
+		err, again := call(n == 1)
+		for try := 1; try <= n && again; try++ {
+			err, again = call(try >= n-1)
 		}
 		if code := status.Code(err); (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() == nil {
 			return status.Error(codes.Unavailable, err.Error())

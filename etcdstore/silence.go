@@ -2,6 +2,8 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -21,6 +23,8 @@ const (
 	silence = 4 * time.Second
 	// patience is how long a call must have waited to say something about its connection.
 	patience = 1500 * time.Millisecond
+	// avoidance is how long a member that was silent is not dialed. It answers pings, and would get its share of the calls at once.
+	avoidance = 30 * time.Second
 	// leave is the least time between two connections that are closed because their members have no leader. Without it,
 	// calls would dial as fast as they fail.
 	leave = time.Second
@@ -31,18 +35,46 @@ const (
 
 // dialing returns a dialer of connections that are closed if their member hangs or has no leader. Such a member answers
 // pings, so gRPC would keep them. The next connection may lead to another one behind the name: an address, or a server of
-// a balancer.
-func dialing(dialer *dial.Dialer) func(context.Context, string) (net.Conn, error) {
+// a balancer, where it is the only one of n.
+func dialing(dialer *dial.Dialer, n int) func(context.Context, string) (net.Conn, error) {
 	var leaves rate
+	silent := &avoided{members: n, until: map[string]time.Time{}}
 	return func(ctx context.Context, member string) (net.Conn, error) {
+		if silent.has(member, time.Now()) {
+			return nil, errAvoided
+		}
 		dialed, err := dialer.Dial(ctx, "tcp", member)
 		if err != nil {
 			return nil, err
 		}
 		life := backend.ConnectionLife - rand.N(backend.ConnectionLife/4) // those to all members must not end together
 		kept := ageing(dial.Impatient(dialed, answerTimeout, false), life)
-		return &connection{Conn: kept, dialed: dialed, leaves: &leaves, gone: make(chan struct{})}, nil
+		return &connection{Conn: kept, dialed: dialed, leaves: &leaves, silenced: func(now time.Time) { silent.add(member, now) }, gone: make(chan struct{})}, nil
 	}
+}
+
+var errAvoided = errors.New("it answered nothing lately; other members are asked")
+
+// avoided are the members that were silent, as long as most are not: then a member that serves is among the others, if any does.
+type avoided struct {
+	members int
+
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (a *avoided) add(member string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.until[member] = now.Add(avoidance)
+}
+
+func (a *avoided) has(member string, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.until, func(_ string, until time.Time) bool { return !now.Before(until) })
+	_, has := a.until[member]
+	return has && 2*len(a.until) < a.members
 }
 
 // rate limits how often a client closes a connection because its member has no leader.
@@ -65,8 +97,9 @@ func (r *rate) allows(now time.Time) bool {
 // connection is a connection to a member.
 type connection struct {
 	net.Conn
-	dialed net.Conn
-	leaves *rate
+	dialed   net.Conn
+	leaves   *rate
+	silenced func(now time.Time) // is told when the connection is closed for silence
 
 	mu       sync.Mutex
 	answered time.Time // when the latest call was
@@ -128,5 +161,9 @@ func (c *connection) serves(begun, now time.Time, err error) bool {
 	if c.silent.IsZero() {
 		c.silent = begun
 	}
-	return now.Sub(c.silent) < silence
+	if now.Sub(c.silent) < silence {
+		return true
+	}
+	c.silenced(now)
+	return false
 }

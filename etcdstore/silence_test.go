@@ -120,6 +120,36 @@ func TestAHungMemberIsLeftForAnotherOfItsName(t *testing.T) {
 	}
 }
 
+// A process that starts must find a member that serves, and one that runs must not ask a member that hangs again and again.
+func TestAHungMemberOfSeveralIsAvoided(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	hangs := new(giver)
+	hangs.dead.Store(true)
+	s := open(t, "etcd://"+hangs.front(t, server)+","+server.Addr()+","+new(giver).front(t, server))
+	for range 4 {
+		if err := get(t, s, look); err != nil {
+			t.Error(err)
+		}
+	}
+	const row = 100
+	begun, answered := time.Now(), 0
+	for n := 0; answered < row; n++ {
+		ctx, cancel := context.WithTimeout(t.Context(), look)
+		_, err := s.CompareAndSwap(ctx, "n"+strconv.Itoa(n), 0, nil)
+		cancel()
+		if answered++; err != nil {
+			answered = 0
+		}
+		if time.Since(begun) > 10*look {
+			t.Fatalf("after %v the latest %d calls of %d were answered: %v", time.Since(begun), answered, n, err)
+		}
+	}
+	if n := hangs.gets.Load() + hangs.txns.Load(); n == 0 {
+		t.Error("the member was never asked: the test is none")
+	}
+}
+
 func TestACallThatEndsEarlyKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t)
