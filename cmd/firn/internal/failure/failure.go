@@ -42,6 +42,12 @@ func New(status int, code, format string, args ...any) *Failure {
 	return &Failure{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// After returns f with when to retry.
+func (f *Failure) After(retry time.Duration) *Failure {
+	f.Retry = retry
+	return f
+}
+
 // BadRequest returns a failure with status 400.
 func BadRequest(code, format string, args ...any) *Failure {
 	return New(http.StatusBadRequest, code, format, args...)
@@ -64,12 +70,11 @@ const retry = time.Second
 // Of returns the failure for the client. If err is or wraps a Failure, that is returned; else the
 // library's errors decide.
 func Of(err error) *Failure {
-	var f *Failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*Failure](err); ok {
 		return f
 	}
 	status, code := classify(err)
-	f = &Failure{Status: status, Code: code, Message: Public(err), cause: err}
+	f := &Failure{Status: status, Code: code, Message: Public(err), cause: err}
 	if status == http.StatusServiceUnavailable && code != Mismatch {
 		f.Retry = retry
 	}
@@ -85,43 +90,46 @@ func OfDeadline(ctx context.Context, err error) error {
 	}
 	f := New(http.StatusServiceUnavailable, codeGone,
 		"the request's own time-out has passed (Firn-Timeout-Ms, Connect-Timeout-Ms, grpc-timeout): allow more time or ask for fewer ids; "+
-			"if a second does not suffice for one id, look at the server's store")
-	f.Retry, f.cause = retry, err
+			"if a second does not suffice for one id, look at the server's store").After(retry)
+	f.cause = err
 	return f
 }
 
+// classes are the library's errors in the order in which they decide: one may wrap another.
+var classes = []struct {
+	is     error
+	status int
+	code   string
+}{
+	{firn.ErrClockBack, http.StatusServiceUnavailable, "clock_back"}, // first, as it may wrap why no other worker could be acquired
+	{store.ErrNotFound, http.StatusNotFound, "not_found"},
+	{firn.ErrFence, http.StatusServiceUnavailable, "fence_reached"},
+	{segment.ErrExhausted, http.StatusServiceUnavailable, "exhausted"},
+	{sequence.ErrExhausted, http.StatusServiceUnavailable, "exhausted"},
+	{numbering.ErrExhausted, http.StatusServiceUnavailable, "exhausted"},
+	{sequence.ErrSetBack, http.StatusServiceUnavailable, "set_back"},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timed_out"},
+	{context.Canceled, statusGone, codeGone},
+	// The store and the configuration differ; the request is not to blame. So these come before ErrSyntax and ErrRange.
+	{store.ErrForeign, http.StatusServiceUnavailable, Mismatch},
+	{store.ErrTaken, http.StatusServiceUnavailable, Mismatch},
+	{segment.ErrStripe, http.StatusServiceUnavailable, Mismatch},
+	{firn.ErrTimeExhausted, http.StatusServiceUnavailable, "time_exhausted"},
+	{firn.ErrClosed, http.StatusServiceUnavailable, "shutting_down"},
+	{store.ErrUnavailable, http.StatusServiceUnavailable, "store_unavailable"},
+	{segment.ErrNotConsecutive, http.StatusBadRequest, "not_consecutive"},
+	{firn.ErrSyntax, http.StatusBadRequest, "bad_request"},
+	{firn.ErrRange, http.StatusBadRequest, "bad_request"},
+}
+
 func classify(err error) (status int, code string) {
-	var tooLong *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLong):
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
 		return http.StatusRequestEntityTooLarge, "body_too_large"
-	case errors.Is(err, firn.ErrClockBack): // first, as it may wrap why no other worker could be acquired
-		return http.StatusServiceUnavailable, "clock_back"
-	case errors.Is(err, store.ErrNotFound):
-		return http.StatusNotFound, "not_found"
-	case errors.Is(err, firn.ErrFence):
-		return http.StatusServiceUnavailable, "fence_reached"
-	case errors.Is(err, segment.ErrExhausted), errors.Is(err, sequence.ErrExhausted), errors.Is(err, numbering.ErrExhausted):
-		return http.StatusServiceUnavailable, "exhausted"
-	case errors.Is(err, sequence.ErrSetBack):
-		return http.StatusServiceUnavailable, "set_back"
-	case errors.Is(err, context.DeadlineExceeded):
-		return http.StatusServiceUnavailable, "timed_out"
-	case errors.Is(err, context.Canceled):
-		return statusGone, codeGone
-	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, segment.ErrStripe):
-		// The store and the configuration differ; the request is not to blame. So this comes before ErrSyntax and ErrRange.
-		return http.StatusServiceUnavailable, Mismatch
-	case errors.Is(err, firn.ErrTimeExhausted):
-		return http.StatusServiceUnavailable, "time_exhausted"
-	case errors.Is(err, firn.ErrClosed):
-		return http.StatusServiceUnavailable, "shutting_down"
-	case errors.Is(err, store.ErrUnavailable):
-		return http.StatusServiceUnavailable, "store_unavailable"
-	case errors.Is(err, segment.ErrNotConsecutive):
-		return http.StatusBadRequest, "not_consecutive"
-	case errors.Is(err, firn.ErrSyntax), errors.Is(err, firn.ErrRange):
-		return http.StatusBadRequest, "bad_request"
+	}
+	for _, c := range classes {
+		if errors.Is(err, c.is) {
+			return c.status, c.code
+		}
 	}
 	return http.StatusInternalServerError, "internal"
 }

@@ -128,9 +128,7 @@ func (a *API) paced(ctx context.Context, extend func() error, issue func() error
 }
 
 func shuttingDown() error {
-	f := failure.New(http.StatusServiceUnavailable, "shutting_down", "the server is shutting down; the ids sent so far are valid: ask another server for the rest")
-	f.Retry = time.Second
-	return f
+	return failure.New(http.StatusServiceUnavailable, "shutting_down", "the server is shutting down; the ids sent so far are valid: ask another server for the rest").After(time.Second)
 }
 
 // enterStream takes a place for a stream, of those of the client's address and of those of the caller's token.

@@ -40,9 +40,7 @@ func (s *Server) whileStarting() http.Handler {
 }
 
 func errStarting() *failure.Failure {
-	f := failure.New(http.StatusServiceUnavailable, "starting", "the server is starting: it takes its workers")
-	f.Retry = time.Second
-	return f
+	return failure.New(http.StatusServiceUnavailable, "starting", "the server is starting: it takes its workers").After(time.Second)
 }
 
 // fail answers a request that is refused before it reaches its handler, in its own protocol.

@@ -188,10 +188,8 @@ func (c *Client) Refusal(r Resource) *failure.Failure {
 		return failure.New(nouns[r].status, nouns[r].code, "too many names made on first use, and machine numbers of CosId: one address may make %d (limits.share), all clients %d: declare namespaces in the configuration, give numbers back",
 			each, all)
 	}
-	f := failure.New(nouns[r].status, nouns[r].code, "too many %s: %s may have %d, all clients %d (limits.share, limits.md): try again, or another server",
-		nouns[r].of, who, each, all)
-	f.Retry = time.Second
-	return f
+	return failure.New(nouns[r].status, nouns[r].code, "too many %s: %s may have %d, all clients %d (limits.share, limits.md): try again, or another server",
+		nouns[r].of, who, each, all).After(time.Second)
 }
 
 // networkBits is the size of the smallest IPv6 network: addresses within it cost nothing.
