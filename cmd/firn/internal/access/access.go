@@ -105,16 +105,12 @@ type Book struct {
 
 // An identity is a possible caller.
 type identity struct {
-	name      string
-	sum       [sha256.Size]byte
+	Token     // of callers without one: its name and rights
 	may       patterns
-	admin     bool
-	unveil    bool
+	leases    patterns
 	anonymous bool
 	bucket    *Bucket // nil without a limit
-	leases    patterns
-	maxLeases int
-	order     int // in the configuration
+	order     int     // in the configuration
 }
 
 // NewBook returns the book of a checked configuration. The new book continues the rates of
@@ -128,14 +124,13 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 	_, _ = rand.Read(b.salt[:]) // never fails
 	for i, t := range cfg.Tokens {
 		// Namespaces open to all need no token, so a token must not lose them.
-		id := &identity{name: t.Name, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), admin: t.Admin, unveil: t.Unveil, order: i, bucket: old.bucket(t), leases: newPatterns(t.Leases), maxLeases: t.MaxLeases}
+		id := &identity{Token: t, may: newPatterns(slices.Concat(t.Namespaces, cfg.Anonymous)), leases: newPatterns(t.Leases), order: i, bucket: old.bucket(t)}
 		if id.bucket == nil && !t.Rate.IsZero() {
 			id.bucket = NewBucket("token "+t.Name, t.Rate, now)
 		}
 		b.byName[t.Name] = id
 		if t.SHA256 != nil {
-			id.sum = *t.SHA256
-			b.bySecret[b.salted(id.sum)] = id
+			b.bySecret[b.salted(*t.SHA256)] = id
 		}
 		if t.Certificate != "" {
 			b.byCertificate[t.Certificate] = id
@@ -143,9 +138,9 @@ func NewBook(cfg Config, old *Book, now func() time.Duration) *Book {
 	}
 	switch {
 	case len(cfg.Anonymous) > 0:
-		b.anonymous = &identity{name: anonymous, may: newPatterns(cfg.Anonymous), anonymous: true}
+		b.anonymous = &identity{Token: Token{Name: anonymous}, may: newPatterns(cfg.Anonymous), anonymous: true}
 	case len(cfg.Tokens) == 0:
-		b.local = &identity{name: "local", may: patterns{all: true}, admin: true, unveil: true, leases: patterns{all: true}, maxLeases: DefaultLeases}
+		b.local = &identity{Token: Token{Name: "local", Admin: true, Unveil: true, MaxLeases: DefaultLeases}, may: patterns{all: true}, leases: patterns{all: true}}
 	}
 	return b
 }
@@ -201,7 +196,7 @@ func (b *Book) find(p proof) (*identity, error) {
 	if p.secret && len(b.config.Tokens) > 0 {
 		id := b.bySecret[b.salted(p.sum)]
 		// The map lookup has compared salted digests already; this does not rely on them.
-		if id == nil || subtle.ConstantTimeCompare(id.sum[:], p.sum[:]) != 1 {
+		if id == nil || subtle.ConstantTimeCompare(id.SHA256[:], p.sum[:]) != 1 {
 			return nil, unauthorized("the token is not known here: it was never in the configuration, or was taken out of it")
 		}
 		return id, nil
@@ -212,7 +207,7 @@ func (b *Book) find(p proof) (*identity, error) {
 	if p.certificate != nil {
 		if id := b.certified(p.certificate); id != nil {
 			if now := time.Now(); now.After(p.certificate.NotAfter) {
-				return nil, unauthorized("the certificate of %s ended on %s", id.name, p.certificate.NotAfter.UTC().Format(time.RFC3339))
+				return nil, unauthorized("the certificate of %s ended on %s", id.Name, p.certificate.NotAfter.UTC().Format(time.RFC3339))
 			}
 			return id, nil
 		}

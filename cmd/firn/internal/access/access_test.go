@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 	"net"
 	"net/url"
-	"path"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -265,14 +265,18 @@ func TestANewBookRevokesTokensOnOpenConnections(t *testing.T) {
 	}
 }
 
-func TestPatternsMatchAsPathMatchDoes(t *testing.T) {
+// matches is Match by another way.
+func matches(pattern, name string) bool {
+	return regexp.MustCompile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$").MatchString(name)
+}
+
+func TestAStarMatchesAnyCharacters(t *testing.T) {
 	for _, pattern := range []string{"*", "a*", "*a", "a*b*c", "**", "abc", "*b*", "a.b-*_c", "a**b"} {
 		if err := access.CheckPattern(pattern); err != nil {
 			t.Error(err)
 		}
 		for _, name := range []string{"", "a", "b", "ab", "abc", "aXbYc", "aXbYcZ", "ca", "a.b-_c", "a.b-x_c", "aabb", "abcbc"} {
-			want, err := path.Match(pattern, name) // names have no slashes
-			if got := access.Match(pattern, name); err != nil || got != want {
+			if got := access.Match(pattern, name); got != matches(pattern, name) {
 				t.Errorf("%s, %q: %v", pattern, name, got)
 			}
 		}
@@ -294,9 +298,8 @@ func FuzzMatch(f *testing.F) {
 		if access.CheckPattern(pattern) != nil || strings.Contains(name, "/") {
 			return
 		}
-		want, err := path.Match(pattern, name)
-		if got := access.Match(pattern, name); err != nil || got != want {
-			t.Errorf("%q, %q: %v, want %v, %v", pattern, name, got, want, err)
+		if got := access.Match(pattern, name); got != matches(pattern, name) {
+			t.Errorf("%q, %q: %v", pattern, name, got)
 		}
 	})
 }

@@ -27,7 +27,7 @@ type proof struct {
 }
 
 // Name returns the name of the caller's token; "anonymous" or "local" without one.
-func (c *Caller) Name() string { return c.is.name }
+func (c *Caller) Name() string { return c.is.Name }
 
 // From returns the caller's address, as the front end gave it.
 func (c *Caller) From() string { return c.from }
@@ -40,7 +40,7 @@ func (c *Caller) Token() string {
 	if c.is == c.book.anonymous || c.is == c.book.local {
 		return ""
 	}
-	return c.is.name
+	return c.is.Name
 }
 
 // Anonymous reports whether the caller has shown nothing that identifies it.
@@ -50,15 +50,15 @@ func (c *Caller) Anonymous() bool { return c.is.anonymous }
 func (c *Caller) May(namespace string) bool { return c.is.may.match(namespace) }
 
 // Admin reports whether the caller may look at pools and metrics.
-func (c *Caller) Admin() bool { return c.is.admin }
+func (c *Caller) Admin() bool { return c.is.Admin }
 
 // Unveils reports whether the caller may see what a veil hides, of the namespaces that it may use.
-func (c *Caller) Unveils() bool { return c.is.unveil || c.is.admin }
+func (c *Caller) Unveils() bool { return c.is.Unveil || c.is.Admin }
 
 // Leases returns how many workers of a pool the caller may lease from one server, or a failure.
 func (c *Caller) Leases(pool string) (int, error) {
 	has := c.is.leases.match(pool)
-	return c.is.maxLeases, c.check(has, fmt.Sprintf("leases: [%q]", pool), fmt.Sprintf("leasing a worker of pool %q", pool))
+	return c.is.MaxLeases, c.check(has, fmt.Sprintf("leases: [%q]", pool), fmt.Sprintf("leasing a worker of pool %q", pool))
 }
 
 // Bucket returns the bucket of the caller's rate, nil without one.
@@ -70,16 +70,16 @@ func (c *Caller) Denied(namespace string) error {
 	if c.is.anonymous {
 		return unauthorized("namespace %q needs a token: Authorization: Bearer TOKEN over HTTP, AUTH TOKEN over the Redis protocol", namespace)
 	}
-	return failure.New(http.StatusForbidden, "forbidden", "token %s may not use namespace %q: add it to the token's namespaces in the configuration of the server", c.is.name, namespace)
+	return failure.New(http.StatusForbidden, "forbidden", "token %s may not use namespace %q: add it to the token's namespaces in the configuration of the server", c.is.Name, namespace)
 }
 
 // CheckAdmin returns a failure unless the caller may look at pools and metrics.
-func (c *Caller) CheckAdmin(what string) error { return c.check(c.is.admin, "admin: true", what) }
+func (c *Caller) CheckAdmin(what string) error { return c.check(c.is.Admin, "admin: true", what) }
 
 // CheckUnveil returns a failure unless the caller may unveil ids of the namespaces that it may use. A veil hides
 // traffic, also from callers that get ids: so this is a permission of its own.
 func (c *Caller) CheckUnveil(namespace string) error {
-	return c.check(c.is.unveil, "unveil: true", fmt.Sprintf("the ids of namespace %q are veiled: unveiling", namespace))
+	return c.check(c.is.Unveil, "unveil: true", fmt.Sprintf("the ids of namespace %q are veiled: unveiling", namespace))
 }
 
 // check returns a failure unless the caller has a permission.
@@ -90,5 +90,5 @@ func (c *Caller) check(has bool, permission, what string) error {
 	case c.is.anonymous:
 		return unauthorized("%s needs a token with %s", what, permission)
 	}
-	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with %s, which %s does not have", what, permission, c.is.name)
+	return failure.New(http.StatusForbidden, "forbidden", "%s needs a token with %s, which %s does not have", what, permission, c.is.Name)
 }

@@ -1,6 +1,8 @@
 package access
 
 import (
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/firn-id/firn"
@@ -26,28 +28,11 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// Match reports whether a pattern matches a name.
+// Match reports whether a pattern that was checked matches a name, which has no slashes. The time is bounded by the product
+// of the lengths.
 func Match(pattern, name string) bool {
-	// The position of the latest star, and how much of the name it matches. Only the latest
-	// star has to be tried again, so the time is bounded by the product of the lengths.
-	star, taken := -1, 0
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, taken = p, n
-			p++
-		case p < len(pattern) && pattern[p] == name[n]:
-			p++
-			n++
-		case star >= 0:
-			taken++
-			p, n = star+1, taken
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
 }
 
 // patterns match the namespaces that a caller may use.
@@ -72,16 +57,7 @@ func newPatterns(of []string) patterns {
 	return p
 }
 
-func (p *patterns) match(name string) bool { return p.all || p.exact[name] || p.glob(name) }
-
-func (p *patterns) glob(name string) bool {
-	if len(name) > maxPattern {
-		return false // no namespace has such a name
-	}
-	for _, glob := range p.globs {
-		if Match(glob, name) {
-			return true
-		}
-	}
-	return false
+func (p *patterns) match(name string) bool {
+	return p.all || p.exact[name] ||
+		len(name) <= maxPattern && slices.ContainsFunc(p.globs, func(glob string) bool { return Match(glob, name) }) // no namespace has a longer name
 }

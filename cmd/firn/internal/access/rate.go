@@ -150,17 +150,19 @@ func (b *Bucket) Take(n int) (wait time.Duration, ok bool) {
 	}
 }
 
-// Charge takes n ids, or returns the failure for a client that must wait or ask for fewer.
+// Charge takes n ids, or returns the failure for a client that must wait or ask for fewer. A nil bucket has no limit.
 func (b *Bucket) Charge(n int) error {
+	if b == nil {
+		return nil
+	}
 	if most := b.Most(n); n > most {
 		return failure.New(http.StatusRequestEntityTooLarge, "batch_too_large",
 			"%s has a rate of %s, so %d ids are too many at once: ask for at most %d", b.who, b.rate, n, most)
 	}
-	wait, ok := b.Take(n)
-	if ok {
-		return nil
+	if wait, ok := b.Take(n); !ok {
+		return b.exceeded(n, wait)
 	}
-	return b.exceeded(n, wait)
+	return nil
 }
 
 // Exceeded returns the failure for a client that asks for one more id.
@@ -169,11 +171,13 @@ func (b *Bucket) Exceeded() error {
 }
 
 func (b *Bucket) exceeded(n int, wait time.Duration) error {
-	f := failure.New(http.StatusTooManyRequests, "rate_limited",
-		"%s has used up its rate of %s: the request for %d ids is served in %v", b.who, b.rate, n, wait.Round(time.Millisecond))
-	f.Retry = wait
-	return f
+	return failure.New(http.StatusTooManyRequests, "rate_limited",
+		"%s has used up its rate of %s: the request for %d ids is served in %v", b.who, b.rate, n, wait.Round(time.Millisecond)).After(wait)
 }
 
-// Return gives back n ids that were taken and not issued.
-func (b *Bucket) Return(n int) { b.paid.Add(-b.rate.cost(int64(n))) }
+// Return gives back n ids that were taken and not issued. A nil bucket has none.
+func (b *Bucket) Return(n int) {
+	if b != nil {
+		b.paid.Add(-b.rate.cost(int64(n)))
+	}
+}

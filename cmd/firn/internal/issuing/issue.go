@@ -167,10 +167,8 @@ func checkCount(count, limit int) error {
 // issue may call it again with the new namespace. Count is the sum over all requests, which get the same answer.
 func (f *Front) issue(caller *access.Caller, ns *Namespace, requests, count int, take func(*Namespace) (int, error)) error {
 	on := rates{caller.Bucket(), ns.bucket}
-	if on != (rates{}) {
-		if err := on.take(count); err != nil {
-			return f.failed(ns.name, requests, err)
-		}
+	if err := on.take(count); err != nil {
+		return f.failed(ns.name, requests, err)
 	}
 	issued, err := f.service.take(ns, take)
 	on.settle(count-issued, err)
@@ -201,10 +199,8 @@ func (s *Service) take(ns *Namespace, take func(*Namespace) (int, error)) (issue
 			return 0, undeclared(ns.name)
 		case next.Numeric() != ns.Numeric():
 			// The caller expects ids of the other form, and has checked its request for them.
-			changed := failure.New(http.StatusServiceUnavailable, "namespace_changed",
-				"namespace %s was changed while the request was under way: ask again", ns.name)
-			changed.Retry = time.Second
-			return 0, changed
+			return 0, failure.New(http.StatusServiceUnavailable, "namespace_changed",
+				"namespace %s was changed while the request was under way: ask again", ns.name).After(time.Second)
 		}
 		ns = next
 	}
@@ -216,14 +212,9 @@ type rates [2]*access.Bucket
 // take charges ids to each rate, or to none and returns an error.
 func (r rates) take(ids int) error {
 	for i, on := range r {
-		if on == nil {
-			continue
-		}
 		if err := on.Charge(ids); err != nil {
 			for _, charged := range r[:i] {
-				if charged != nil {
-					charged.Return(ids)
-				}
+				charged.Return(ids)
 			}
 			return err
 		}
@@ -238,8 +229,6 @@ func (r rates) settle(ids int, err error) {
 		return
 	}
 	for _, on := range r {
-		if on != nil {
-			on.Return(ids)
-		}
+		on.Return(ids)
 	}
 }

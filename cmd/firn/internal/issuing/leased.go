@@ -52,10 +52,8 @@ func (p *pool) held() (*lease.Lease, error) {
 			reason, retry = w.String(), min(max(left, time.Second), longestRetry)
 		}
 	}
-	f := failure.New(http.StatusServiceUnavailable, "joining",
-		"pool %s: the server is joining it: %s. Namespaces of other kinds and pools may be served already", p.name, reason)
-	f.Retry = retry
-	return nil, f
+	return nil, failure.New(http.StatusServiceUnavailable, "joining",
+		"pool %s: the server is joining it: %s. Namespaces of other kinds and pools may be served already", p.name, reason).After(retry)
 }
 
 // joined waits until the pool is joined, or ctx ends.

@@ -128,9 +128,7 @@ func (f *Front) grantable(l lender) error {
 		return failure.BadRequest("not_leasable", "pool %q: %v", l.config.Pool, err)
 	}
 	if f.service.draining.Load() {
-		failed := failure.New(http.StatusServiceUnavailable, "shutting_down", "the server is shutting down: ask another one")
-		failed.Retry = time.Second
-		return failed
+		return failure.New(http.StatusServiceUnavailable, "shutting_down", "the server is shutting down: ask another one").After(time.Second)
 	}
 	_, err := l.pool.held()
 	return err
@@ -153,18 +151,16 @@ func lent[T any](f *Front, caller *access.Caller, pool, once string, do func(len
 
 // lendingFailure gives the errors of package lease their codes.
 func lendingFailure(err error) error {
-	code := func(status int, code string, retry time.Duration) error {
-		failed := failure.New(status, code, "%s", failure.Public(err))
-		failed.Retry = retry
-		return failed
+	unavailable := func(code string) *failure.Failure {
+		return failure.New(http.StatusServiceUnavailable, code, "%s", failure.Public(err))
 	}
 	switch {
 	case errors.Is(err, lease.ErrFull):
-		return code(http.StatusServiceUnavailable, "pool_full", fullRetry)
+		return unavailable("pool_full").After(fullRetry)
 	case errors.Is(err, lease.ErrClock):
-		return code(http.StatusServiceUnavailable, "wrong_clock", fullRetry)
+		return unavailable("wrong_clock").After(fullRetry)
 	case errors.Is(err, lease.ErrPool):
-		return code(http.StatusServiceUnavailable, failure.Mismatch, 0)
+		return unavailable(failure.Mismatch)
 	}
 	return err
 }

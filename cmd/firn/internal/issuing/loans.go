@@ -42,10 +42,8 @@ func (l *loans) reserve(from lender) (quota, error) {
 	l.sweep()
 	of := quota{from.by, from.config.Pool}
 	if n := l.counts[of]; n >= from.most {
-		f := failure.New(http.StatusTooManyRequests, "too_many_leases",
-			"%s has %d leases of pool %q at this server, and may have %d (max_leases); a lease counts until its end", of.by, n, of.pool, from.most)
-		f.Retry = fullRetry
-		return of, f
+		return of, failure.New(http.StatusTooManyRequests, "too_many_leases",
+			"%s has %d leases of pool %q at this server, and may have %d (max_leases); a lease counts until its end", of.by, n, of.pool, from.most).After(fullRetry)
 	}
 	l.counts[of]++
 	return of, nil

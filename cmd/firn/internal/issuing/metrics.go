@@ -63,49 +63,50 @@ func newMetrics(to *prometheus.Registry) *metrics {
 // collector collects the state of pools and namespaces.
 type collector struct{ service *Service }
 
-func describe(label, name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, []string{label}, nil)
+// described are all descriptions.
+var described []*prometheus.Desc
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	d := prometheus.NewDesc(name, help, labels, nil)
+	described = append(described, d)
+	return d
 }
 
 var (
-	descReady    = prometheus.NewDesc("firn_ready", "1 once all pools have been joined, while any namespace can issue, else 0: what /readyz answers.", nil, nil)
-	descAble     = describe("namespace", "firn_namespace_ready", "1 while the namespace can issue, as far as is known, else 0.")
-	descWorker   = describe("pool", "firn_lease_worker", "The worker in use.")
-	descFence    = describe("pool", "firn_lease_fence_seconds", "Seconds until the fence: how long the store may stay away.")
-	descRenewals = describe("pool", "firn_lease_renewals_total", "Fences moved forward.")
-	descLosses   = describe("pool", "firn_lease_losses_total", "Workers taken by others.")
-	descOverlaps = describe("pool", "firn_lease_overlaps_total", "Grants whose ticks another process was, or may have been, granted too: ids may repeat.")
-	descSwitches = describe("pool", "firn_lease_switches_total", "Workers left for another because the clock went back.")
-	descErrors   = describe("pool", "firn_lease_errors_total", "Exchanges with the store that failed.")
+	descReady    = describe("firn_ready", "1 once all pools have been joined, while any namespace can issue, else 0: what /readyz answers.")
+	descAble     = describe("firn_namespace_ready", "1 while the namespace can issue, as far as is known, else 0.", "namespace")
+	descWorker   = describe("firn_lease_worker", "The worker in use.", "pool")
+	descFence    = describe("firn_lease_fence_seconds", "Seconds until the fence: how long the store may stay away.", "pool")
+	descRenewals = describe("firn_lease_renewals_total", "Fences moved forward.", "pool")
+	descLosses   = describe("firn_lease_losses_total", "Workers taken by others.", "pool")
+	descOverlaps = describe("firn_lease_overlaps_total", "Grants whose ticks another process was, or may have been, granted too: ids may repeat.", "pool")
+	descSwitches = describe("firn_lease_switches_total", "Workers left for another because the clock went back.", "pool")
+	descErrors   = describe("firn_lease_errors_total", "Exchanges with the store that failed.", "pool")
 
-	descLeft     = describe("namespace", "firn_segment_left", "Ids in memory.")
-	descLasts    = describe("namespace", "firn_segment_lasts_seconds", "How long they last at the present demand: how long the store may stay away.")
-	descFill     = describe("namespace", "firn_segment_fill", "Ids in memory, as a part of one fetch; above 1 with ranges fetched ahead.")
-	descStep     = describe("namespace", "firn_segment_step", "Ids that the next fetch asks for.")
-	descFetches  = describe("namespace", "firn_segment_fetches_total", "Fetches of ranges that have ended.")
-	descFailures = describe("namespace", "firn_segment_failures_total", "Fetches that brought no range.")
-	descWaits    = describe("namespace", "firn_segment_waits_total", "How often requests found no id in memory. One that wants more ids than a range has may wait for several.")
+	descLeft     = describe("firn_segment_left", "Ids in memory.", "namespace")
+	descLasts    = describe("firn_segment_lasts_seconds", "How long they last at the present demand: how long the store may stay away.", "namespace")
+	descFill     = describe("firn_segment_fill", "Ids in memory, as a part of one fetch; above 1 with ranges fetched ahead.", "namespace")
+	descStep     = describe("firn_segment_step", "Ids that the next fetch asks for.", "namespace")
+	descFetches  = describe("firn_segment_fetches_total", "Fetches of ranges that have ended.", "namespace")
+	descFailures = describe("firn_segment_failures_total", "Fetches that brought no range.", "namespace")
+	descWaits    = describe("firn_segment_waits_total", "How often requests found no id in memory. One that wants more ids than a range has may wait for several.", "namespace")
 
-	descAdditions = describe("namespace", "firn_sequence_additions_total", "Additions in the store.")
-	descCalls     = describe("namespace", "firn_sequence_issued_total", "Ids made of them.")
+	descAdditions = describe("firn_sequence_additions_total", "Additions in the store.", "namespace")
+	descCalls     = describe("firn_sequence_issued_total", "Ids made of them.", "namespace")
 
-	descRemains = prometheus.NewDesc("firn_namespace_left",
-		"Ids that the counter has left, as this server last saw it: in all, or in the present period. Absent before the first id, and while there are more than 2^53.", []string{"namespace", "period"}, nil)
-	descPart = prometheus.NewDesc("firn_namespace_left_ratio",
-		"firn_namespace_left as a part of all ids of the counter, or of the period.", []string{"namespace", "period"}, nil)
-	descEnd = describe("pool", "firn_lease_layout_end_timestamp_seconds", "When the layout of the pool has no time left: no id is made from then on.")
+	descRemains = describe("firn_namespace_left",
+		"Ids that the counter has left, as this server last saw it: in all, or in the present period. Absent before the first id, and while there are more than 2^53.", "namespace", "period")
+	descPart = describe("firn_namespace_left_ratio",
+		"firn_namespace_left as a part of all ids of the counter, or of the period.", "namespace", "period")
+	descEnd = describe("firn_lease_layout_end_timestamp_seconds", "When the layout of the pool has no time left: no id is made from then on.", "pool")
 
-	descSetBacks = prometheus.NewDesc("firn_store_setbacks_total",
-		"How often the store was found to have less than it had confirmed, by namespace for a counter, by pool for a worker: ids may repeat.", []string{"namespace", "pool"}, nil)
+	descSetBacks = describe("firn_store_setbacks_total",
+		"How often the store was found to have less than it had confirmed, by namespace for a counter, by pool for a worker: ids may repeat.", "namespace", "pool")
 )
 
 // Describe implements [prometheus.Collector].
 func (collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		descReady, descAble, descWorker, descFence, descRenewals, descLosses, descOverlaps, descSwitches, descErrors,
-		descLeft, descLasts, descFill, descStep, descFetches, descFailures, descWaits, descAdditions, descCalls, descSetBacks,
-		descRemains, descPart, descEnd,
-	} {
+	for _, d := range described {
 		to <- d
 	}
 }

@@ -153,7 +153,5 @@ func notReady(why string) error { return readyError("not_ready", why) }
 // readyError has a code for clients: they return to a server that cannot issue ids of one
 // namespace, since it has others, but not to one that shuts down.
 func readyError(code, why string) error {
-	f := failure.New(http.StatusServiceUnavailable, code, "%s", why)
-	f.Retry = time.Second
-	return f
+	return failure.New(http.StatusServiceUnavailable, code, "%s", why).After(time.Second)
 }

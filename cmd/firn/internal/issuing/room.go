@@ -3,7 +3,6 @@ package issuing
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -78,11 +77,9 @@ func (r *room) try(client *share.Client, need int64) bool {
 }
 
 // errNoRoom is made once: a client that left answers unread gets thousands of it a second.
-var errNoRoom error = &failure.Failure{
-	Status: http.StatusServiceUnavailable, Code: "overloaded", Retry: time.Second,
-	Message: fmt.Sprintf("there are too many ids in answers that their clients have not taken yet: room for %d numbers, or a quarter as many texts, and limits.share of it for one address: ask later, or for at most %d ids, which need not wait",
-		roomFor, smallAnswer),
-}
+var errNoRoom error = failure.New(http.StatusServiceUnavailable, "overloaded",
+	"there are too many ids in answers that their clients have not taken yet: room for %d numbers, or a quarter as many texts, and limits.share of it for one address: ask later, or for at most %d ids, which need not wait",
+	roomFor, smallAnswer).After(time.Second)
 
 // Release frees the room of the batch's answer. The caller of [Front.Issue] calls it when
 // the answer is written or has failed. It may be called again.

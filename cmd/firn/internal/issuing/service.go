@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -200,12 +201,10 @@ const restrictAfter = time.Second
 func (s *Service) await(ctx context.Context, made *snapshot, ready func(*snapshot, context.Context) error) (restricted bool, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- ready(made, ctx) }()
-	long := time.NewTimer(restrictAfter)
-	defer long.Stop()
 	select {
 	case err := <-ended:
 		return false, err
-	case <-long.C:
+	case <-time.After(restrictAfter):
 	}
 	restricted = s.restrict(made)
 	return restricted, <-ended
@@ -254,7 +253,7 @@ func (s *Service) install(b *builder, cfg settings.Config) (old *snapshot, err e
 	return old, nil
 }
 
-// release closes everything in from that is not in kept.
+// release closes everything in from that is not in kept, concurrently and within one timeout for all.
 func (s *Service) release(from, kept *snapshot) error {
 	used := map[base]bool{}
 	for _, ns := range kept.namespaces {
@@ -266,48 +265,30 @@ func (s *Service) release(from, kept *snapshot) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	together := closing{places: make(chan struct{}, closingAtOnce)}
+	var ends []func(context.Context) error
 	for _, ns := range from.namespaces {
 		if !used[ns.base] {
 			used[ns.base] = true
-			together.do(ctx, ns.base.close)
+			ends = append(ends, ns.base.close)
 		}
 	}
 	for _, p := range from.pools {
 		if !pools[p] {
-			together.do(ctx, p.close)
+			ends = append(ends, p.close)
 		}
 	}
-	return together.wait()
+	errs := make([]error, len(ends))
+	var group errgroup.Group
+	group.SetLimit(closingAtOnce)
+	for i, end := range ends {
+		group.Go(func() error { errs[i] = end(ctx); return nil })
+	}
+	_ = group.Wait() // the errors are in errs
+	return errors.Join(errs...)
 }
 
 // Memory is what the process knows of the store's counters.
 func (s *Service) Memory() *register.Memory { return s.memory }
-
-// A closing gives back workers and ranges concurrently, within one timeout for all.
-type closing struct {
-	places chan struct{}
-	group  sync.WaitGroup
-	mu     sync.Mutex
-	errs   []error // guarded by mu
-}
-
-func (c *closing) do(ctx context.Context, end func(context.Context) error) {
-	c.places <- struct{}{}
-	c.group.Go(func() {
-		defer func() { <-c.places }()
-		if err := end(ctx); err != nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.errs = append(c.errs, err)
-		}
-	})
-}
-
-func (c *closing) wait() error {
-	c.group.Wait()
-	return errors.Join(c.errs...)
-}
 
 // Name returns a name as a string. It allocates nothing if the namespace exists.
 func (s *Service) Name(name []byte) string {

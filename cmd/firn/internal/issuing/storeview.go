@@ -15,19 +15,12 @@ import (
 
 // A StoreView is what firn doctor finds about the store of the service, without a write.
 type StoreView struct {
-	At         time.Time `json:"at"` // when the questions were asked, by the wall clock of the server
-	Took       float64   `json:"took_seconds"`
-	Durability string    `json:"durability"` // whether it keeps what it confirms: the worst verdict about its server, or unknown
-	Life       *LifeView `json:"life,omitempty"`
-	Opened     time.Time `json:"opened,omitzero"` // when newcomers to a pool last waited for holders whom the store might have forgotten
-	Findings   []Finding `json:"findings"`
-}
-
-// A LifeView is the present life of a store, as this server has seen it in confirmed writes.
-type LifeView struct {
-	Name    string    `json:"name"` // empty: the store cannot tell
-	Since   time.Time `json:"since"`
-	Earlier int       `json:"earlier"` // lives before it, since the start of the server
+	At         time.Time       `json:"at"` // when the questions were asked, by the wall clock of the server
+	Took       float64         `json:"took_seconds"`
+	Durability string          `json:"durability"` // whether it keeps what it confirms: the worst verdict about its server, or unknown
+	Life       *telemetry.Life `json:"life,omitempty"`
+	Opened     time.Time       `json:"opened,omitzero"` // when newcomers to a pool last waited for holders whom the store might have forgotten
+	Findings   []Finding       `json:"findings"`
 }
 
 // A Finding is a [store.Finding] as the interfaces show it.
@@ -95,7 +88,7 @@ func (s *Service) viewStore(ctx context.Context) *StoreView {
 	}
 	if l, ok := s.store.(interface{ Life() telemetry.Life }); ok {
 		if life := l.Life(); !life.Since.IsZero() {
-			v.Life = &LifeView{life.Name, life.Since.UTC(), life.Earlier}
+			v.Life = &life
 		}
 	}
 	v.Findings, v.Took = ShowFindings(found), time.Since(v.At).Seconds()

@@ -30,9 +30,9 @@ type watched struct {
 
 // A Life is the life of a store, see [store.Entry], as this process has seen it in confirmed writes.
 type Life struct {
-	Name    string    // "": the store names none, or no write was confirmed yet
-	Since   time.Time // the first write that was confirmed in it
-	Earlier int       // how many lives came before, since the start of the process
+	Name    string    `json:"name"`    // "": the store names none, or no write was confirmed yet
+	Since   time.Time `json:"since"`   // the first write that was confirmed in it
+	Earlier int       `json:"earlier"` // how many lives came before, since the start of the process
 }
 
 // Watch returns the store with its calls observed. Metrics go to the registry, and spans to the
@@ -114,9 +114,9 @@ func (w *watched) live(name string) {
 	defer w.mu.Unlock()
 	switch {
 	case w.life.Since.IsZero():
-		w.life = Life{Name: name, Since: time.Now()}
+		w.life = Life{Name: name, Since: time.Now().UTC()}
 	case w.life.Name != name:
-		w.life = Life{Name: name, Since: time.Now(), Earlier: w.life.Earlier + 1}
+		w.life = Life{Name: name, Since: time.Now().UTC(), Earlier: w.life.Earlier + 1}
 	}
 }
 
