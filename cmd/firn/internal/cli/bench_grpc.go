@@ -45,10 +45,10 @@ type grpcLoad struct {
 func grpcTarget(text string, l load) (_ target, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil {
-		return nil, usage(firn.NewSyntaxError("target", "…", grpcForm))
+		return target{}, usage(firn.NewSyntaxError("target", "…", grpcForm))
 	}
 	if l.pipeline != 0 || l.buffered {
-		return nil, usage(errors.New("--pipeline is for redis:// and --buffered for http://; over gRPC --batch asks for many ids at once"))
+		return target{}, usage(errors.New("--pipeline is for redis:// and --buffered for http://; over gRPC --batch asks for many ids at once"))
 	}
 	g := &grpcLoad{namespace: strings.Trim(u.Path, "/"), form: firnv1.Form_FORM_RUNS, end: func() {}}
 	if g.namespace == "" {
@@ -62,21 +62,21 @@ func grpcTarget(text string, l load) (_ target, err error) {
 		case key == "form" && values[0] == "list":
 			g.form = firnv1.Form_FORM_LIST
 		default:
-			return nil, usage(firn.NewSyntaxError("target", text, grpcForm))
+			return target{}, usage(firn.NewSyntaxError("target", text, grpcForm))
 		}
 	}
 	if stream && l.callers > maxStreams {
-		return nil, usage(firn.NewRangeError("--callers with ?stream=true", int64(l.callers), 1, maxStreams, ""))
+		return target{}, usage(firn.NewRangeError("--callers with ?stream=true", int64(l.callers), 1, maxStreams, ""))
 	}
 	if stream && !l.rate.IsZero() {
-		return nil, usage(errors.New("--rate is for requests: a server fills a stream as fast as it is read"))
+		return target{}, usage(errors.New("--rate is for requests: a server fills a stream as fast as it is read"))
 	}
 	if u.Port() == "" {
 		u.Host = net.JoinHostPort(u.Hostname(), grpcPort)
 	}
 	token, err := readToken(l.tokenFile)
 	if err != nil {
-		return nil, err
+		return target{}, err
 	}
 	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	if u.Scheme == "grpcs" {
@@ -88,17 +88,17 @@ func grpcTarget(text string, l load) (_ target, err error) {
 	for range min(l.callers, maxConnections) {
 		conn, err := grpc.NewClient(u.Host, options...)
 		if err != nil {
-			return nil, errors.Join(err, g.close())
+			return target{}, errors.Join(err, g.close())
 		}
 		g.conns = append(g.conns, conn)
 		g.clients = append(g.clients, firnv1.NewIDServiceClient(conn))
 	}
 	if stream {
 		if err := g.open(l); err != nil {
-			return nil, errors.Join(err, g.close())
+			return target{}, errors.Join(err, g.close())
 		}
 	}
-	return g, nil
+	return target{fill: g.fill, every: always, close: g.close}, nil
 }
 
 // bearer sends a token with every call.
@@ -120,8 +120,6 @@ func (g *grpcLoad) fill(ctx context.Context, ids []firn.ID) (int, error) {
 	}
 	return g.once(context.WithoutCancel(ctx), ids)
 }
-
-func (g *grpcLoad) every() int { return always }
 
 func (g *grpcLoad) close() error {
 	g.end()

@@ -27,11 +27,11 @@ type httpServer struct {
 
 func httpTarget(text string, l load) (target, error) {
 	if l.pipeline != 0 {
-		return nil, usage(errors.New("--pipeline is for redis://; over HTTP --batch asks for many ids at once"))
+		return target{}, usage(errors.New("--pipeline is for redis://; over HTTP --batch asks for many ids at once"))
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		return nil, usage(firn.NewSyntaxError("target", "…", "write http://HOST:PORT or http://HOST:PORT/NAMESPACE; a token comes from --token-file"))
+		return target{}, usage(firn.NewSyntaxError("target", "…", "write http://HOST:PORT or http://HOST:PORT/NAMESPACE; a token comes from --token-file"))
 	}
 	prefix, namespace := "", strings.Trim(u.Path, "/")
 	if at := strings.LastIndexByte(namespace, '/'); at >= 0 {
@@ -42,7 +42,7 @@ func httpTarget(text string, l load) (target, error) {
 	}
 	token, err := readToken(l.tokenFile)
 	if err != nil {
-		return nil, err
+		return target{}, err
 	}
 	t := &httpServer{buffered: l.buffered, transport: &http.Transport{MaxIdleConnsPerHost: l.callers}}
 	t.client, err = client.New(client.Config{
@@ -50,12 +50,16 @@ func httpTarget(text string, l load) (target, error) {
 		Timeout: benchTimeout, Wait: benchTimeout, Buffer: client.Buffer{Max: 1 << 20},
 	})
 	if err != nil {
-		return nil, usage(err)
+		return target{}, usage(err)
 	}
 	if t.ids, err = t.client.IDs(namespace); err != nil {
-		return nil, usage(errors.Join(err, t.close()))
+		return target{}, usage(errors.Join(err, t.close()))
 	}
-	return t, nil
+	every := always
+	if l.buffered {
+		every = seldom
+	}
+	return target{fill: t.fill, every: every, close: t.close, latest: func() error { return t.client.State().Namespaces[0].Err }}, nil
 }
 
 // readToken reads a server's token from a file: a command line is visible to other users.
@@ -85,15 +89,6 @@ func (t *httpServer) fill(ctx context.Context, ids []firn.ID) (int, error) {
 	// A request in flight when the time is over is finished, and its ids count: the server has issued them.
 	taken, err := t.ids.Fetch(context.WithoutCancel(ctx), len(ids))
 	return copy(ids, taken), err
-}
-
-func (t *httpServer) latest() error { return t.client.State().Namespaces[0].Err }
-
-func (t *httpServer) every() int {
-	if t.buffered {
-		return seldom
-	}
-	return always
 }
 
 func (t *httpServer) close() error {

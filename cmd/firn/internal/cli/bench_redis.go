@@ -43,7 +43,7 @@ func redisTarget(text string, l load) (target, error) {
 		u.Fail(errors.New("--buffered and --token-file are for http://; put the password into the URL"))
 	}
 	if err := u.Err(); err != nil {
-		return nil, usage(fmt.Errorf("target %q: %w", storeurl.Redact(text), err))
+		return target{}, usage(fmt.Errorf("target %q: %w", storeurl.Redact(text), err))
 	}
 	storeurl.QuietRedis()
 	options.Addr = u.Hosts[0]
@@ -51,7 +51,7 @@ func redisTarget(text string, l load) (target, error) {
 	if t.key == "" {
 		t.key = defaultNamespace
 	}
-	return t, nil
+	return target{fill: t.fill, every: always, close: t.client.Close}, nil
 }
 
 func (t *redisServer) fill(ctx context.Context, ids []firn.ID) (int, error) {
@@ -82,6 +82,3 @@ func (t *redisServer) fill(ctx context.Context, ids []firn.ID) (int, error) {
 	}
 	return len(ids), nil
 }
-
-func (*redisServer) every() int     { return always }
-func (t *redisServer) close() error { return t.client.Close() }

@@ -14,19 +14,13 @@ import (
 )
 
 // A target is a running server that a benchmark asks for ids.
-type target interface {
-	// fill makes one call and fills ids. It may be called concurrently.
-	fill(ctx context.Context, ids []firn.ID) (int, error)
-	// every is how many calls there are for each timed one: seldom or always.
-	every() int
-	close() error
-}
-
-// A background is a target that requests ids in the background. A measurement can end before a call has returned why
-// there are no ids.
-type background interface {
-	// latest returns the error of the latest request, nil if there is none.
-	latest() error
+type target struct {
+	fill  fill // may be called concurrently
+	every int  // how many calls there are for each timed one: seldom or always
+	close func() error
+	// latest returns the error of the latest request, if there is one; nil for a target that makes none in the background.
+	// A measurement can end before a call has returned why there are no ids.
+	latest func() error
 }
 
 // targets open a target by the scheme of its URL. Errors about the URL or the load are wrong usage, and contain no
@@ -60,13 +54,13 @@ func benchTarget(ctx context.Context, url string, l load, r *report) (err error)
 		found found
 	)
 	if l.rate.IsZero() {
-		found, err = drive(ctx, l, t.every(), t.fill, l.into(&set))
+		found, err = drive(ctx, l, t.every, t.fill, l.into(&set))
 	} else {
 		found, err = driveAt(ctx, l, t.fill, l.into(&set))
 	}
 	r.finish(&set, found)
-	if b, ok := t.(background); ok && err == nil && r.IDs == 0 {
-		if why := b.latest(); why != nil {
+	if t.latest != nil && err == nil && r.IDs == 0 {
+		if why := t.latest(); why != nil {
 			err = fmt.Errorf("%w: %w", errNoIDs, why)
 		}
 	}
