@@ -68,10 +68,9 @@ func (l *load) check() error {
 
 func newBench() *cobra.Command {
 	var (
-		flags  generatorFlags
-		l      load
-		pace   string
-		asJSON bool
+		flags generatorFlags
+		l     load
+		pace  string
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [TARGET]",
@@ -136,7 +135,7 @@ processes goes into one exact set; a duplicate is an error.`,
 			if err != nil {
 				return err
 			}
-			if err := r.print(cmd.OutOrStdout(), asJSON); err != nil {
+			if err := answer(cmd, r, r.print); err != nil {
 				return err
 			}
 			switch {
@@ -156,7 +155,7 @@ processes goes into one exact set; a duplicate is an error.`,
 	cmd.Flags().BoolVar(&l.buffered, "buffered", false, "take from the Go client's buffer, of http://")
 	cmd.Flags().StringVar(&l.tokenFile, "token-file", "", "file with the token for the server")
 	cmd.Flags().BoolVar(&l.verify, "verify", false, "put every id into one set and fail on a duplicate")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 

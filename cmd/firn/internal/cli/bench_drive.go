@@ -61,12 +61,7 @@ func (l load) into(set *idset.Set) func([]firn.ID) {
 }
 
 // show returns the progress of the benchmark, nil without a terminal.
-func (l load) show() *progress {
-	if !isTerminal(l.progress) {
-		return nil
-	}
-	return startProgress(l.progress, "measured", "ids", 0, l.duration)
-}
+func (l load) show() *progress { return newProgress(l.progress, "measured", "ids", 0, l.duration) }
 
 // A fill makes one call of what is measured. It fills ids and returns how many it filled.
 type fill func(ctx context.Context, ids []firn.ID) (int, error)

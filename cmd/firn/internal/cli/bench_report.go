@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -53,10 +52,7 @@ func (r *report) finish(set *idset.Set, f found) {
 	r.Median, r.P99, r.P999, r.Max = f.calls.Quantile(0.5), f.calls.Quantile(0.99), f.calls.Quantile(0.999), f.calls.Max()
 }
 
-func (r report) print(out io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(out).Encode(r)
-	}
+func (r report) print(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s ids in %.2f s from %s: %s a second, %s each\n",
 		thousands(r.IDs), r.Seconds, r.Target, thousands(int64(r.PerSecond)), eachTook(r.Nanos))

@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -204,8 +205,8 @@ command line overrides a configuration file, which overrides the environment.`,
 			return usage(errors.Join(fromEnvironment(cmd.Flags()), misspelt(cmd.Flags(), os.Environ())))
 		},
 	}
-	mode := colourMode(colourModes[0])
-	root.PersistentFlags().Var(&mode, "color", "colours: "+list(colourModes, "or")+"; auto is for terminals, unless NO_COLOR is set")
+	mode := parsed[string]{new(colourModes[0]), "string", parseColour, func(mode string) string { return mode }}
+	root.PersistentFlags().Var(mode, "color", "colours: "+list(colourModes, "or")+"; auto is for terminals, unless NO_COLOR is set")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd.Flags(), err)) })
 	root.SetHelpCommand(newHelp())
 	addCommands(root, args)
@@ -263,6 +264,20 @@ func newHelp() *cobra.Command {
 			return topic.Help()
 		},
 	}
+}
+
+// asJSON reports whether --json is given.
+func asJSON(cmd *cobra.Command) bool {
+	on, _ := cmd.Flags().GetBool("json") // false for a command without it
+	return on
+}
+
+// answer prints a result: as JSON with --json, else as show does.
+func answer(cmd *cobra.Command, result any, show func(io.Writer) error) error {
+	if asJSON(cmd) {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
+	}
+	return show(cmd.OutOrStdout())
 }
 
 // atMostOne refuses a second argument as wrong usage.

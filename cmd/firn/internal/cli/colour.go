@@ -12,22 +12,12 @@ import (
 // colourModes are the values of --color.
 var colourModes = []string{"auto", "always", "never"}
 
-// A colourMode is the value of --color.
-type colourMode string
-
-// Set implements [pflag.Value].
-func (m *colourMode) Set(text string) error {
+func parseColour(text string) (string, error) {
 	if !slices.Contains(colourModes, text) {
-		return errors.New("no such mode")
+		return "", errors.New("no such mode")
 	}
-	*m = colourMode(text)
-	return nil
+	return text, nil
 }
-
-func (m *colourMode) String() string { return string(*m) }
-
-// Type implements [pflag.Value].
-func (*colourMode) Type() string { return "string" }
 
 // A colour is a parameter of the escape sequence that selects it.
 type colour string

@@ -32,7 +32,6 @@ func newDecode() *cobra.Command {
 		flags  layoutFlags
 		kind   string
 		format string
-		asJSON bool
 	)
 	cmd := &cobra.Command{
 		Use:   "decode ID…",
@@ -88,7 +87,7 @@ lists the presets that give a plausible one.`,
 					return r.Contents(""), err
 				}
 			}
-			p := paletteOf(cmd)
+			p, asJSON := paletteOf(cmd), asJSON(cmd)
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			count := 0
 			show := func(text string) error {
@@ -129,7 +128,7 @@ lists the presets that give a plausible one.`,
 	addSettings(cmd.Flags(), &flags.set, settings.Group(settings.Serial{}, settings.Dated{}))
 	forKinds(cmd.Flags(), aboutDecode)
 	cmd.Flags().StringVar(&format, "format", "", "encoding of the ids: "+encodingHelp+", readable, "+strings.Join(decode.Foreign(), ", ")+" (default: detected)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	cmd.Flags().Bool("json", false, "print one JSON object per line")
 	return cmd
 }
 

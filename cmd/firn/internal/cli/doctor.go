@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +33,6 @@ func newDoctor() *cobra.Command {
 	var (
 		flags      storeFlags
 		configFile string
-		asJSON     bool
 		schema     bool
 	)
 	cmd := &cobra.Command{
@@ -75,7 +73,7 @@ complete and check it.`,
 					return err
 				}
 			}
-			ctx, end := withStoreTimeout(cmd.Context())
+			ctx, end := context.WithTimeout(cmd.Context(), storeTimeout)
 			defer end()
 			s, err := flags.open(ctx, cfg.Store)
 			if err != nil {
@@ -83,7 +81,7 @@ complete and check it.`,
 				if len(found) == 0 || errors.Is(err, errUsage) {
 					return err
 				}
-				return showFindings(cmd.OutOrStdout(), paletteOf(cmd), flags.store, append([]store.Finding{issuing.Fails("store", err)}, found...), asJSON)
+				return showFindings(cmd, flags.store, append([]store.Finding{issuing.Fails("store", err)}, found...))
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
 			findings := append(issuing.ExamineStore(ctx, s), issuing.ExamineWrites(ctx, s))
@@ -111,18 +109,18 @@ complete and check it.`,
 				findings = slices.Concat(findings, issuing.Examine(ctx, s, joined), timesAhead(joined, time.Now()), files,
 					examineVariables(), examineListeners(ctx, cfg.Listen), server.Examine(cfg, cfg.Listen.HTTP, cfg.Listen.RESP, cfg.Listen.GRPC))
 			}
-			return showFindings(cmd.OutOrStdout(), paletteOf(cmd), flags.store, findings, asJSON)
+			return showFindings(cmd, flags.store, findings)
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&configFile, "config", "", "check this configuration too, and examine its store")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Bool("json", false, "print JSON")
 	cmd.Flags().BoolVar(&schema, "schema", false, "only print the JSON schema of the configuration file")
 	return cmd
 }
 
 // showFindings prints findings. Its error says how many are bad.
-func showFindings(out io.Writer, p palette, storeURL string, findings []store.Finding, asJSON bool) (err error) {
+func showFindings(cmd *cobra.Command, storeURL string, findings []store.Finding) error {
 	r := doctorReport{storeurl.Redact(storeURL), issuing.ShowFindings(findings)}
 	bad := 0
 	for _, f := range findings {
@@ -130,11 +128,7 @@ func showFindings(out io.Writer, p palette, storeURL string, findings []store.Fi
 			bad++
 		}
 	}
-	if asJSON {
-		err = json.NewEncoder(out).Encode(r)
-	} else {
-		err = showReport(out, p, r)
-	}
+	err := answer(cmd, r, func(out io.Writer) error { return showReport(out, paletteOf(cmd), r) })
 	if err == nil && bad > 0 {
 		err = fmt.Errorf("%d of %d findings are bad", bad, len(findings))
 	}

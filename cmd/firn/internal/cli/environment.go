@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/near"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
@@ -123,8 +124,7 @@ func variablesInError(flags *pflag.FlagSet, text string) (names []string) {
 
 // flagError adds to the error about an unreadable flag what is allowed. It returns other errors unchanged.
 func flagError(flags *pflag.FlagSet, err error) error {
-	var missing *pflag.NotExistError
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
 		flags.VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {
@@ -142,8 +142,8 @@ func flagError(flags *pflag.FlagSet, err error) error {
 		}
 		return fmt.Errorf("%w%s", err, near.DidYouMean("--"+name, names))
 	}
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
 		return err
 	}
 	f := invalid.GetFlag()
@@ -180,27 +180,22 @@ func unreadable(f *pflag.Flag, name, assign, value string) error {
 
 // allowedValues describes the values of a flag. If kind is empty, allowed says everything.
 func allowedValues(f *pflag.Flag) (kind, allowed, example string) {
-	switch f.Name {
-	case "n":
-		return "number of ids", "1 to 9223372036854775807 are allowed", "5"
-	case "step":
-		return "number of ids", fmt.Sprintf("1 to %d are allowed", int64(maxStep)), "1000"
-	case "callers":
-		return "number of callers", fmt.Sprintf("1 to %d are allowed", maxCallers), "100"
-	case "batch":
-		return "number of ids", fmt.Sprintf("1 to %d are allowed", maxBatch), "100"
-	case "pipeline":
-		return "number of commands", fmt.Sprintf("1 to %d are allowed", maxPipeline), "16"
-	case "margin":
-		return "number of ids", "whole numbers from 0 are allowed", "100000"
-	case "processes":
-		return "number of processes", fmt.Sprintf("1 to %d are allowed", maxProcesses), "4"
-	case "duration":
-		return "duration", "up to 1h", "30s"
-	case "color":
-		return "mode", list(colourModes, "and") + " are allowed", "never"
-	case "spares":
-		return "list of workers", "numbers with commas between them are allowed", "507,1007"
+	most := func(what string, n int64, example string) [3]string {
+		return [3]string{"number of " + what, fmt.Sprintf("1 to %d are allowed", n), example}
+	}
+	if known, ok := map[string][3]string{
+		"n":         most("ids", int64(firn.MaxID), "5"),
+		"step":      most("ids", maxStep, "1000"),
+		"callers":   most("callers", maxCallers, "100"),
+		"batch":     most("ids", maxBatch, "100"),
+		"pipeline":  most("commands", maxPipeline, "16"),
+		"processes": most("processes", maxProcesses, "4"),
+		"margin":    {"number of ids", "whole numbers from 0 are allowed", "100000"},
+		"duration":  {"duration", "up to 1h", "30s"},
+		"color":     {"mode", list(colourModes, "and") + " are allowed", "never"},
+		"spares":    {"list of workers", "numbers with commas between them are allowed", "507,1007"},
+	}[f.Name]; ok {
+		return known[0], known[1], known[2]
 	}
 	if found := flagged(f.Name); len(found) > 0 {
 		s := found[0]

@@ -20,7 +20,7 @@ func TestTextOfOthersControlsNoTerminal(t *testing.T) {
 	if err := showSlots(&workers, true, issuing.Pool{Pool: "default", Layout: "41/0/10/12", Slots: slots, Clock: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := showFindings(&report, true, "memory:", []store.Finding{{Subject: "server", Says: evil, Advice: evil}}, false); err != nil {
+	if err := showReport(&report, true, doctorReport{"memory:", issuing.ShowFindings([]store.Finding{{Subject: "server", Says: evil, Advice: evil}})}); err != nil {
 		t.Fatal(err)
 	}
 	slog.New(&notices{out: &waits}).Warn("the slot is held", "host", evil)

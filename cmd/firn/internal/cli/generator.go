@@ -70,23 +70,14 @@ func (f *generatorFlags) configOf(set settings.Namespace, stderr io.Writer) (lea
 	if cfg.PinnedAhead = f.pinnedAhead; f.pinnedAhead && cfg.Pinned == nil {
 		return cfg, usage(errors.New("--worker-ahead takes a fixed worker before its fence has passed: name it with --worker"))
 	}
-	cfg.Log = f.log(stderr)
+	cfg.Log = f.log(stderr, false)
 	return cfg, err
 }
 
-// log returns the log of the lease.
-func (f *generatorFlags) log(stderr io.Writer) *slog.Logger {
-	return f.logTo(&notices{out: stderr}, stderr)
-}
-
-// counterLog returns the log of the counter, whose errors the command returns.
-func (f *generatorFlags) counterLog(stderr io.Writer) *slog.Logger {
-	return f.logTo(&notices{out: stderr, noErrors: true}, stderr)
-}
-
-func (f *generatorFlags) logTo(without *notices, stderr io.Writer) *slog.Logger {
+// log returns the log of the lease, or of the counter, whose errors the command returns.
+func (f *generatorFlags) log(stderr io.Writer, noErrors bool) *slog.Logger {
 	if !f.verbose {
-		return slog.New(without)
+		return slog.New(&notices{out: stderr, noErrors: noErrors})
 	}
 	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
@@ -102,19 +93,5 @@ func misuse(err error) error {
 	return err
 }
 
-// writer formats ids, as --format says.
-type writer struct {
-	decode.Format
-	layout firn.Layout
-}
-
 // encodingHelp lists the encodings.
 var encodingHelp = strings.Join(decode.Encodings(), ", ")
-
-// newWriter parses --format.
-func newWriter(format string, layout firn.Layout) (writer, error) {
-	f, err := decode.ParseFormat(format)
-	return writer{f, layout}, err
-}
-
-func (w writer) append(dst []byte, id firn.ID) ([]byte, error) { return w.Append(dst, w.layout, id) }

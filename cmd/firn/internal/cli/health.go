@@ -22,9 +22,9 @@ import (
 
 func newHealth() *cobra.Command {
 	var (
-		address, configFile, namespace string
-		live                           bool
-		timeout                        time.Duration
+		configFile, namespace string
+		live                  bool
+		timeout               time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "health",
@@ -48,7 +48,7 @@ hosts than this machine: it sends nothing secret.`,
 					return err
 				}
 			}
-			at, err := pickAddress(cmd.Flags(), "http", address, cfg.Listen.HTTP)
+			at, err := pickAddress(cmd.Flags(), "http", cfg.Listen.HTTP)
 			if err != nil {
 				return usage(err)
 			}
@@ -71,7 +71,7 @@ hosts than this machine: it sends nothing secret.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&address, "http", defaultHTTP, "address of the server's HTTP")
+	cmd.Flags().String("http", defaultHTTP, "address of the server's HTTP")
 	cmd.Flags().StringVar(&configFile, "config", "", "the server's configuration")
 	cmd.Flags().StringVar(&namespace, "namespace", "", "ask about this namespace; without it: whether any can issue")
 	cmd.Flags().BoolVar(&live, "live", false, "ask only whether the process answers")

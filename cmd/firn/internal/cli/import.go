@@ -48,10 +48,10 @@ func newImport() *cobra.Command {
 // importFlags are the flags of firn import, for both systems.
 type importFlags struct {
 	storeFlags
-	from, config   string
-	margin         int64
-	rename, skip   []string
-	dryRun, asJSON bool
+	from, config string
+	margin       int64
+	rename, skip []string
+	dryRun       bool
 }
 
 func newImportOf(from system) *cobra.Command {
@@ -84,7 +84,7 @@ Put a URL with a password in FIRN_FROM: other users of the machine can see comma
 	flags.StringArrayVar(&f.skip, "skip", nil, "do not import this name, whatever its row holds; repeatable")
 	flags.StringVar(&f.config, "config", "", "write the YAML to this file, which must be new")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be written, and write nothing")
-	flags.BoolVar(&f.asJSON, "json", false, "print JSON")
+	flags.Bool("json", false, "print JSON")
 	return cmd
 }
 
@@ -98,7 +98,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	ctx, end := withStoreTimeout(cmd.Context())
+	ctx, end := context.WithTimeout(cmd.Context(), storeTimeout)
 	defer end()
 	s, err := f.openFor(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		}
 		return fmt.Errorf("%s: %w", storeurl.Redact(f.from), err)
 	}
-	looking := newProgress(cmd.ErrOrStderr(), "checked", "names", 0)
+	looking := newProgress(cmd.ErrOrStderr(), "checked", "names", 0, 0)
 	options.Progress = looking.reach
 	plan, err := migrate.MakePlan(cmd.Context(), s, counters, tokens, options)
 	looking.end()
@@ -132,7 +132,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		if err := f.keepYAML(report.YAML); err != nil {
 			return err
 		}
-		writing := newProgress(cmd.ErrOrStderr(), "imported", "names", 0)
+		writing := newProgress(cmd.ErrOrStderr(), "imported", "names", 0, 0)
 		err := plan.Apply(cmd.Context(), s, writing.reach)
 		writing.end()
 		if err != nil {
@@ -140,10 +140,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		}
 		moved = f.moved(cmd.Context(), db, from, plan)
 	}
-	if f.asJSON {
-		return errors.Join(report.writeJSON(cmd.OutOrStdout()), moved)
-	}
-	return errors.Join(report.write(cmd.OutOrStdout(), from, f.config), moved)
+	return errors.Join(answer(cmd, report.shown(), func(out io.Writer) error { return report.write(out, from, f.config) }), moved)
 }
 
 // moved reads the other system's counters once more. It returns an error if one has changed since:

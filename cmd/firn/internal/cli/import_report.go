@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -79,14 +78,17 @@ type importRowShown struct {
 	Outcome string `json:"outcome"`
 }
 
-func (r importReport) writeJSON(out io.Writer) error {
-	shown := struct {
-		From    string           `json:"from"`
-		DryRun  bool             `json:"dry_run"`
-		Names   []importRowShown `json:"names"`
-		Skipped int              `json:"tokens_left_out"`
-		YAML    string           `json:"configuration"`
-	}{r.From, r.DryRun, []importRowShown{}, r.Skipped, r.YAML}
+// importShown is an importReport for programs.
+type importShown struct {
+	From    string           `json:"from"`
+	DryRun  bool             `json:"dry_run"`
+	Names   []importRowShown `json:"names"`
+	Skipped int              `json:"tokens_left_out"`
+	YAML    string           `json:"configuration"`
+}
+
+func (r importReport) shown() importShown {
+	shown := importShown{r.From, r.DryRun, []importRowShown{}, r.Skipped, r.YAML}
 	for _, row := range r.Rows {
 		s := importRowShown{
 			Name: row.Here, Foreign: row.Name, MaxID: row.MaxID.String(), Step: row.Step, Offset: row.Stripe.Offset,
@@ -97,5 +99,5 @@ func (r importReport) writeJSON(out io.Writer) error {
 		}
 		shown.Names = append(shown.Names, s)
 	}
-	return json.NewEncoder(out).Encode(shown)
+	return shown
 }

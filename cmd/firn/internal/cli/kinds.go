@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/near"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
@@ -129,28 +130,19 @@ func newAppender(set settings.Namespace, format string, layout firn.Layout) (app
 	switch {
 	case k.Format != nil:
 		write, err := k.Format(set)
-		if err != nil {
-			return nil, err
-		}
 		return func(dst []byte, id firn.ID) ([]byte, error) {
 			text, err := write(id)
 			return append(dst, text...), err
-		}, nil
+		}, err
 	case set.Prefix != "":
 		prefix, err := prefixed.New(set.Prefix)
-		if err != nil {
-			return nil, err
-		}
-		return func(dst []byte, id firn.ID) ([]byte, error) { return append(dst, prefix.ID(id)...), nil }, nil
+		return func(dst []byte, id firn.ID) ([]byte, error) { return append(dst, prefix.ID(id)...), nil }, err
 	default:
-		w, err := newWriter(format, layout)
-		if err != nil {
-			return nil, err
+		f, err := decode.ParseFormat(format)
+		if f.Readable && k.Counted() {
+			err = fmt.Errorf("--format readable writes the time of an id; those of --kind %s have none", k.Name)
 		}
-		if w.Readable && k.Counted() {
-			return nil, fmt.Errorf("--format readable writes the time of an id; those of --kind %s have none", k.Name)
-		}
-		return w.append, nil
+		return func(dst []byte, id firn.ID) ([]byte, error) { return f.Append(dst, layout, id) }, err
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +52,6 @@ func newLayout() *cobra.Command {
 		flags     layoutFlags
 		at, until string
 		formula   string
-		asJSON    bool
 	)
 	cmd := &cobra.Command{
 		Use:       "layout [LAYOUT]",
@@ -79,7 +77,7 @@ JavaScript. Without LAYOUT it lists the presets.`,
 			}
 			named = named || cmd.Flags().Changed("layout") || flags.set.Unit != "" || flags.set.Epoch != "" || at != "" || until != "" || cmd.Flags().Changed("formula")
 			if !named {
-				return listPresets(cmd.OutOrStdout(), asJSON)
+				return listPresets(cmd)
 			}
 			l, err := flags.parse()
 			if err != nil {
@@ -94,7 +92,7 @@ JavaScript. Without LAYOUT it lists the presets.`,
 				if err != nil {
 					return usage(err)
 				}
-				if !asJSON {
+				if !asJSON(cmd) {
 					t, err := moment(cmp.Or(at, "now"))
 					if err != nil {
 						return usage(err)
@@ -107,7 +105,7 @@ JavaScript. Without LAYOUT it lists the presets.`,
 				}
 				info.Formula = f.byName()
 			}
-			if asJSON {
+			if asJSON(cmd) {
 				out := json.NewEncoder(cmd.OutOrStdout())
 				out.SetEscapeHTML(false) // formulas have & and >
 				return out.Encode(info)
@@ -120,7 +118,7 @@ JavaScript. Without LAYOUT it lists the presets.`,
 	cmd.Flags().StringVar(&at, "at", "", "show the smallest and largest id of this moment: RFC 3339, a date, Unix milliseconds, or now")
 	cmd.Flags().StringVar(&until, "until", "", "with --at: also the largest id before this moment")
 	cmd.Flags().StringVar(&formula, "formula", "", "print how to decode ids, and how to find ids by time, in "+list(languageNames(), "or"))
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 
@@ -147,34 +145,28 @@ func idsPerSecond(l firn.Layout) float64 {
 	return (float64(l.MaxSequence()) + 1) * float64(time.Second) / float64(l.Unit())
 }
 
-func listPresets(out io.Writer, asJSON bool) error {
-	now := time.Now()
-	if asJSON {
-		var all []layoutInfo
-		for _, p := range firn.Presets() {
-			info := inform(p.Layout, now)
-			info.Name = p.Name
-			all = append(all, info)
-		}
-		return json.NewEncoder(out).Encode(all)
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PRESET\tBITS\tUNIT\tEPOCH (UTC)\tUNTIL\tWORKERS\tIDS/S EACH\tREMARK")
+func listPresets(cmd *cobra.Command) error {
+	var all []layoutInfo
+	table := [][]string{{"PRESET", "BITS", "UNIT", "EPOCH (UTC)", "UNTIL", "WORKERS", "IDS/S EACH", "REMARK"}}
 	for _, p := range firn.Presets() {
-		l, until := p.Layout, p.Layout.Time(p.Layout.MaxTick()).Format("2006")
-		if !now.Before(l.End()) {
+		l, info := p.Layout, inform(p.Layout, time.Now())
+		info.Name = p.Name
+		all = append(all, info)
+		until := l.Time(l.MaxTick()).Format("2006")
+		if info.RanOut {
 			until = "ran out " + l.End().Format(time.DateOnly)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%v\t%s\t%s\t%s\t%s\t%s\n", p.Name, l.Bits(), l.Unit(),
-			epochText(l.Epoch()), until,
-			thousands((l.MaxDatacenter()+1)*(l.MaxWorker()+1)), perSecond(idsPerSecond(l)), p.Remark)
+		table = append(table, []string{
+			p.Name, l.Bits(), info.Unit, epochText(l.Epoch()), until, thousands((l.MaxDatacenter() + 1) * (l.MaxWorker() + 1)), perSecond(info.IDsPerSecond), p.Remark,
+		})
 	}
-	fmt.Fprintln(table)
-	if err := table.Flush(); err != nil {
+	return answer(cmd, all, func(out io.Writer) error {
+		if err := writeTable(out, table); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(out, "\nBits are time/datacenter/worker/sequence. More about one: firn layout NAME")
 		return err
-	}
-	_, err := fmt.Fprintln(out, "Bits are time/datacenter/worker/sequence. More about one: firn layout NAME")
-	return err
+	})
 }
 
 // moment parses a time as ParseEpoch does, or "now".
@@ -183,8 +175,7 @@ func moment(text string) (time.Time, error) {
 		return time.Now(), nil
 	}
 	t, err := firn.ParseEpoch(text)
-	var syntax *firn.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*firn.SyntaxError](err); ok {
 		syntax.What = "time"
 	}
 	return t, err

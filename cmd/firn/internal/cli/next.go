@@ -24,7 +24,6 @@ func newNext() *cobra.Command {
 		as     kindFlags
 		n      int64
 		format string
-		asJSON bool
 	)
 	cmd := &cobra.Command{
 		Use:   "next",
@@ -51,9 +50,9 @@ named counter in the store instead. The default store is a folder of this user.`
 			if err != nil {
 				return usage(err)
 			}
-			p := newPrinter(cmd.OutOrStdout(), asJSON)
+			p := newPrinter(cmd.OutOrStdout(), asJSON(cmd))
 			if !isTerminal(cmd.OutOrStdout()) { // the ids would run into the progress
-				p.progress = newProgress(cmd.ErrOrStderr(), "made", "ids", n)
+				p.progress = newProgress(cmd.ErrOrStderr(), "made", "ids", n, 0)
 				defer p.progress.end()
 			}
 			if k.Source == settings.Local {
@@ -63,7 +62,7 @@ named counter in the store instead. The default store is a folder of this user.`
 				return p.ending(writeWide(cmd.Context(), set, n, p))
 			}
 			if k.Counted() {
-				c, err := as.counted(cmd.Flags(), set, n, format, flags.counterLog(cmd.ErrOrStderr()))
+				c, err := as.counted(cmd.Flags(), set, n, format, flags.log(cmd.ErrOrStderr(), true))
 				if err != nil {
 					return usage(err)
 				}
@@ -86,7 +85,7 @@ named counter in the store instead. The default store is a folder of this user.`
 	as.add(cmd, &flags.set)
 	cmd.Flags().Int64VarP(&n, "n", "n", 1, "number of ids")
 	cmd.Flags().StringVar(&format, "format", "decimal", encodingHelp+", readable; with :fixed also decimal:fixed and so on")
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"ids":["…"]}; valid JSON even if some ids could not be made`)
+	cmd.Flags().Bool("json", false, `print {"ids":["…"]}; valid JSON even if some ids could not be made`)
 	return cmd
 }
 
@@ -116,9 +115,9 @@ func refuseForgetful(url string, begins bool) error {
 
 // hint adds the flags that help to an error about a pool.
 func hint(err error) error {
-	var pool *lease.PoolError
+	pool, ok := errors.AsType[*lease.PoolError](err)
 	switch {
-	case !errors.As(err, &pool):
+	case !ok:
 		return err
 	case strings.HasPrefix(pool.Have, "the strict wait "):
 		return fmt.Errorf("%w (flags --strict and --pool; firn workers relax ends a strict pool)", err)

@@ -27,11 +27,11 @@ type progress struct {
 }
 
 // newProgress shows progress until end is called, as "does 5 of 10 noun". It returns nil unless out is a terminal.
-func newProgress(out io.Writer, does, noun string, all int64) *progress {
+func newProgress(out io.Writer, does, noun string, all int64, lasts time.Duration) *progress {
 	if !isTerminal(out) {
 		return nil
 	}
-	return startProgress(out, does, noun, all, 0)
+	return startProgress(out, does, noun, all, lasts)
 }
 
 // startProgress shows progress also without a terminal.

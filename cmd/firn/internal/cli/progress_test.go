@@ -62,7 +62,7 @@ func TestProgressIsShownWithinASecond(t *testing.T) {
 
 func TestProgressIsForPeople(t *testing.T) {
 	var out strings.Builder
-	p := newProgress(&out, "made", "ids", 1)
+	p := newProgress(&out, "made", "ids", 1, 0)
 	p.add(1)
 	p.reach(1, 1)
 	p.end()

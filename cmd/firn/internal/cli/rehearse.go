@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,6 @@ func newRehearse() *cobra.Command {
 		script  string
 		pace    string
 		workers int
-		asJSON  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "rehearse",
@@ -62,11 +60,8 @@ with commas between them:
 				return misuse(err)
 			case result.Duplicates > 0:
 				return fmt.Errorf("%d ids were issued twice: this is a bug of Firn", result.Duplicates)
-			case asJSON:
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(rehearsed(result))
 			}
-			showRehearsal(cmd.OutOrStdout(), cfg, result)
-			return nil
+			return answer(cmd, rehearsed(result), func(out io.Writer) error { return showRehearsal(out, cfg, result) })
 		},
 	}
 	addSettings(cmd.Flags(), &flags.set, flagged("layout", "unit", "epoch", "clock", "rollback", "ahead", "start"))
@@ -76,7 +71,7 @@ with commas between them:
 	cmd.Flags().StringVar(&script, "script", defaultScript, "what the clock does")
 	cmd.Flags().StringVar(&pace, "rate", "10/s", "rate of calls, such as 10/s; each waits for the one before")
 	cmd.Flags().IntVar(&workers, "workers", 4, "how many workers the policy switch can choose from, with the one in use")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 
@@ -106,7 +101,7 @@ var marks = map[string]string{
 	gotWaited: "w", gotSwitched: "s", gotRefused: "x", gotWaiting: "?",
 }
 
-func showRehearsal(out io.Writer, cfg rehearsal, r rehearsalResult) {
+func showRehearsal(out io.Writer, cfg rehearsal, r rehearsalResult) error {
 	g := &cfg.Generator
 	chain := ""
 	if g.Clock == firn.ClockWall {
@@ -129,8 +124,9 @@ func showRehearsal(out io.Writer, cfg rehearsal, r rehearsalResult) {
 		}
 		fmt.Fprintf(out, "%8s  %-14s %6d  %s\n", brief(row.After), clock, row.Calls, got(row))
 	}
-	fmt.Fprintf(out, "\n%s: %s, all different; %s refused; %s; longest wait %s\n",
+	_, err := fmt.Fprintf(out, "\n%s: %s, all different; %s refused; %s; longest wait %s\n",
 		count(int64(r.Calls), "call"), count(int64(r.IDs), "id"), thousands(int64(r.Refused)), plural(int64(r.Switches), "switch", "switches"), brief(r.LongestWait))
+	return err
 }
 
 // got says what each call of a row got.
@@ -149,7 +145,7 @@ func got(row rehearsalRow) string {
 	case gotBehind:
 		text += ", behind the clock by " + upTo + brief(row.Off)
 	case gotRefused:
-		if back := (*firn.ClockBackError)(nil); errors.As(row.Err, &back) {
+		if back, ok := errors.AsType[*firn.ClockBackError](row.Err); ok {
 			return "refused: the clock is back by " + upTo + brief(back.By)
 		}
 		return "refused: " + row.Err.Error()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,8 +41,6 @@ func newServe() *cobra.Command {
 	var (
 		flags      generatorFlags
 		configFile string
-		http, resp string
-		grpc       string
 		logFormat  string
 		linger     time.Duration
 	)
@@ -91,20 +90,12 @@ use and share one generator, which the flags configure.`,
 					return err
 				}
 			}
-			onHTTP, err := pickAddress(cmd.Flags(), "http", http, cfg.Listen.HTTP)
-			if err != nil {
+			onHTTP, httpErr := pickAddress(cmd.Flags(), "http", cfg.Listen.HTTP)
+			onRESP, respErr := pickAddress(cmd.Flags(), "resp", cfg.Listen.RESP)
+			onGRPC, grpcErr := pickAddress(cmd.Flags(), "grpc", cfg.Listen.GRPC)
+			if err := cmp.Or(httpErr, respErr, grpcErr); err != nil {
 				return usage(err)
 			}
-			onRESP, err := pickAddress(cmd.Flags(), "resp", resp, cfg.Listen.RESP)
-			if err != nil {
-				return usage(err)
-			}
-
-			onGRPC, err := pickAddress(cmd.Flags(), "grpc", grpc, cfg.Listen.GRPC)
-			if err != nil {
-				return usage(err)
-			}
-
 			defer runtime.KeepAlive(ballast())
 			ctx := cmd.Context()
 			s, err := flags.open(ctx, cfg.Store)
@@ -157,9 +148,9 @@ use and share one generator, which the flags configure.`,
 	flags.add(cmd, 5*time.Minute)
 	cmd.Flags().Lookup("verbose").Usage = "also log failed HTTP and gRPC requests, and why Redis connections ended"
 	cmd.Flags().StringVar(&configFile, "config", "", "YAML file with namespaces (see docs/server.md)")
-	cmd.Flags().StringVar(&http, "http", defaultHTTP, "address of HTTP, gRPC-Web and Connect; it speaks gRPC too")
-	cmd.Flags().StringVar(&resp, "resp", defaultRESP, "address of the Redis protocol; off disables it")
-	cmd.Flags().StringVar(&grpc, "grpc", defaultGRPC, "address of gRPC, which is faster there than on that of HTTP; off disables it")
+	cmd.Flags().String("http", defaultHTTP, "address of HTTP, gRPC-Web and Connect; it speaks gRPC too")
+	cmd.Flags().String("resp", defaultRESP, "address of the Redis protocol; off disables it")
+	cmd.Flags().String("grpc", defaultGRPC, "address of gRPC, which is faster there than on that of HTTP; off disables it")
 	cmd.Flags().DurationVar(&linger, "linger", time.Second, "how long to keep serving after a shutdown request, while /readyz already fails, so that load balancers notice")
 	cmd.Flags().StringVar(&logFormat, "log", "text", "format of the log on standard error: text or json")
 	return cmd
@@ -230,11 +221,9 @@ func follow(ctx context.Context, srv *server.Server, w server.Watch, log *slog.L
 const followerEnds = time.Second
 
 func awaitFollower(done <-chan struct{}, longest time.Duration, log *slog.Logger) {
-	timer := time.NewTimer(longest)
-	defer timer.Stop()
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-time.After(longest):
 		log.Warn("a look at the configuration and the files it names has not ended: shutting down without it", "waited", longest)
 	}
 }
@@ -295,21 +284,21 @@ type address struct {
 
 // pickAddress returns the address to listen on: that of the command line, else of the
 // configuration file, which has been checked, else of the environment, else the default.
-func pickAddress(flags *pflag.FlagSet, name, flag, file string) (address, error) {
+func pickAddress(flags *pflag.FlagSet, name, file string) (address, error) {
 	if file != "" && !given(flags, name) {
 		return address{text: file, from: "listen." + name + " in the configuration"}, nil
 	}
-	from := origin(flags, name)
+	from, flag := origin(flags, name), flags.Lookup(name).Value.String()
 	optional := name != "http"
 	if optional && flag == settings.Off {
 		return address{text: flag, from: from}, nil
 	}
-	err := settings.CheckAddress(flag)
-	switch {
-	case err != nil && optional:
-		return address{}, fmt.Errorf("%s: %w; off disables it", from, err)
-	case err != nil:
-		return address{}, fmt.Errorf("%s: %w", from, err)
+	if err := settings.CheckAddress(flag); err != nil {
+		off := ""
+		if optional {
+			off = "; off disables it"
+		}
+		return address{}, fmt.Errorf("%s: %w%s", from, err, off)
 	}
 	// Of several servers on one machine that name their other addresses, one has the default of gRPC. The others serve gRPC
 	// on the address of HTTP, as all did before there was another.

@@ -37,11 +37,11 @@ func addSettings(flags *pflag.FlagSet, n *settings.Namespace, of []settings.Sett
 		case *settings.Duration:
 			flags.DurationVar((*time.Duration)(into), s.Flag, 0, help)
 		case **int64:
-			flags.Var(optional{into}, s.Flag, help)
+			flags.Var(parsed[*int64]{into, "int", parseNumber, showNumber}, s.Flag, help)
 		case *[]int64:
-			flags.Var(numbered{into}, s.Flag, help)
+			flags.Var(parsed[[]int64]{into, "ints", parseNumbers, showNumbers}, s.Flag, help)
 		case *[]string:
-			flags.Var(listed{into}, s.Flag, help)
+			flags.Var(parsed[[]string]{into, "string", parseList, showList}, s.Flag, help)
 		}
 		if s.Default != "" {
 			setDefault(flags, s.Flag, s.Default)
@@ -58,65 +58,60 @@ func setDefault(flags *pflag.FlagSet, name, value string) {
 	f.DefValue = value
 }
 
-// An optional number is nil unless its flag is set.
-type optional struct{ into **int64 }
+// A parsed is the value of a flag of a type that pflag does not have.
+type parsed[T any] struct {
+	into  *T
+	kind  string // for the help
+	parse func(text string) (T, error)
+	show  func(T) string
+}
 
-func (o optional) Set(text string) error {
-	n, err := strconv.ParseInt(text, 0, 64)
-	*o.into = &n
+// Set implements [pflag.Value].
+func (p parsed[T]) Set(text string) error {
+	value, err := p.parse(text)
+	if err == nil {
+		*p.into = value
+	}
 	return err
 }
 
-func (o optional) String() string {
-	if o.into == nil || *o.into == nil {
+func (p parsed[T]) String() string { return p.show(*p.into) }
+
+// Type implements [pflag.Value].
+func (p parsed[T]) Type() string { return p.kind }
+
+// A number is nil unless its flag is set.
+func parseNumber(text string) (*int64, error) {
+	n, err := strconv.ParseInt(text, 0, 64)
+	return &n, err
+}
+
+func showNumber(n *int64) string {
+	if n == nil {
 		return ""
 	}
-	return strconv.FormatInt(**o.into, 10)
+	return strconv.FormatInt(*n, 10)
 }
 
-func (optional) Type() string { return "int" }
+// The items of a list have commas between them.
+func parseList(text string) ([]string, error) { return strings.Split(text, ","), nil }
 
-// A listed flag is a list with commas between its items.
-type listed struct{ into *[]string }
+func showList(items []string) string { return strings.Join(items, ",") }
 
-func (l listed) Set(text string) error {
-	*l.into = strings.Split(text, ",")
-	return nil
-}
-
-func (l listed) String() string {
-	if l.into == nil {
-		return ""
-	}
-	return strings.Join(*l.into, ",")
-}
-
-func (listed) Type() string { return "string" }
-
-// A numbered flag is a list of numbers with commas between them.
-type numbered struct{ into *[]int64 }
-
-func (l numbered) Set(text string) error {
-	var all []int64
+func parseNumbers(text string) (all []int64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
-		n, err := strconv.ParseInt(strings.TrimSpace(part), 0, 64)
+		n, err := parseNumber(strings.TrimSpace(part))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		all = append(all, n)
+		all = append(all, *n)
 	}
-	*l.into = all
-	return nil
+	return all, nil
 }
 
-func (l numbered) String() string {
-	if l.into == nil {
-		return ""
-	}
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*l.into), " ", ","), "[]")
+func showNumbers(all []int64) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ","), "[]")
 }
-
-func (numbered) Type() string { return "ints" }
 
 // flagged returns the settings with these flags.
 func flagged(names ...string) []settings.Setting {

@@ -55,7 +55,7 @@ func (f *storeFlags) onPool(ctx context.Context, do func(context.Context, store.
 	if err := f.checkPool(); err != nil {
 		return usage(err)
 	}
-	ctx, end := withStoreTimeout(ctx)
+	ctx, end := context.WithTimeout(ctx, storeTimeout)
 	defer end()
 	return f.with(ctx, func(s store.Store) error { return do(ctx, s) })
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,10 +24,7 @@ func newStore() *cobra.Command {
 }
 
 func newStoreReplicas() *cobra.Command {
-	var (
-		flags  storeFlags
-		asJSON bool
-	)
+	var flags storeFlags
 	cmd := &cobra.Command{
 		Use:   "replicas [N]",
 		Short: "Show or set how many Redis replicas must confirm each write",
@@ -63,7 +59,7 @@ attached, no write is confirmed.`,
 					return usage(fmt.Errorf("%q replicas: 0 to %d are allowed", args[0], redisstore.MaxReplicas))
 				}
 			}
-			ctx, end := withStoreTimeout(cmd.Context())
+			ctx, end := context.WithTimeout(cmd.Context(), storeTimeout)
 			defer end()
 			return flags.with(ctx, func(s store.Store) error {
 				redis, ok := s.(*redisstore.Store)
@@ -74,18 +70,15 @@ attached, no write is confirmed.`,
 					return setReplicas(ctx, cmd.OutOrStdout(), redis, to)
 				}
 				there, err := redis.Replicas(ctx)
-				switch {
-				case err != nil:
+				if err != nil {
 					return err
-				case asJSON:
-					return json.NewEncoder(cmd.OutOrStdout()).Encode(there)
 				}
-				return showReplicas(cmd.OutOrStdout(), there)
+				return answer(cmd, there, func(out io.Writer) error { return showReplicas(out, there) })
 			})
 		},
 	}
 	flags.addStore(cmd, "Redis to show or change, such as redis://HOST (see docs/stores.md)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,9 +32,8 @@ type tokenMade struct {
 
 func newToken() *cobra.Command {
 	var (
-		made   tokenMade
-		hash   bool
-		asJSON bool
+		made tokenMade
+		hash bool
 	)
 	cmd := &cobra.Command{
 		Use:   "token",
@@ -65,10 +63,7 @@ from standard input and prints only the line.`,
 			if err := checked.Check(); err != nil {
 				return usage(err)
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(made)
-			}
-			return made.show(cmd.OutOrStdout())
+			return answer(cmd, made, made.show)
 		},
 	}
 	cmd.Flags().StringVar(&made.Name, "name", "token", "name in the configuration and in logs")
@@ -78,7 +73,7 @@ from standard input and prints only the line.`,
 	cmd.Flags().BoolVar(&made.Admin, "admin", false, "also allow reading pools and metrics")
 	cmd.Flags().BoolVar(&made.Unveil, "unveil", false, "also allow reading back the ids of veiled namespaces")
 	cmd.Flags().BoolVar(&hash, "hash", false, "read the secret from standard input")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/veil"
 )
@@ -71,8 +72,8 @@ func veiling(name, short, long, example string, do func(*veil.Cipher, firn.ID) (
 		Use: name + " ID…", Short: short, Long: long, Example: example,
 		Args: someIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := newWriter(f.format, firn.Layout{})
-			if err == nil && w.Readable {
+			format, err := decode.ParseFormat(f.format)
+			if format.Readable {
 				err = errors.New("--format readable writes the time of an id; a veiled one has none: " + encodingHelp + " are allowed")
 			}
 			if err != nil {
@@ -85,14 +86,14 @@ func veiling(name, short, long, example string, do func(*veil.Cipher, firn.ID) (
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			var line []byte
 			show := func(text string) error {
-				id, err := w.Encoding.Parse(text)
+				id, err := format.Encoding.Parse(text)
 				if err != nil {
 					return err
 				}
 				if id, err = do(c, id); err != nil {
 					return err
 				}
-				if line, err = w.append(line[:0], id); err != nil {
+				if line, err = format.Append(line[:0], firn.Layout{}, id); err != nil {
 					return err
 				}
 				_, err = out.Write(append(line, '\n'))

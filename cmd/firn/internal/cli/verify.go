@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +29,6 @@ func newVerify() *cobra.Command {
 		format    string
 		temp      string
 		ascending bool
-		asJSON    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "verify [FILE…]",
@@ -63,15 +61,10 @@ before.`,
 			if len(args) == 0 {
 				args = []string{"-"}
 			}
-			if err := v.run(cmd.Context(), args, cmd.InOrStdin(), read, temp, newProgress(cmd.ErrOrStderr(), "read", "bytes", sizeOf(args))); err != nil {
+			if err := v.run(cmd.Context(), args, cmd.InOrStdin(), read, temp, newProgress(cmd.ErrOrStderr(), "read", "bytes", sizeOf(args), 0)); err != nil {
 				return err
 			}
-			if asJSON {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(v.verifyReport)
-			} else {
-				err = v.print(cmd.OutOrStdout())
-			}
-			return errors.Join(err, v.mistakes())
+			return errors.Join(answer(cmd, v.verifyReport, v.print), v.mistakes())
 		},
 	}
 	flags.add(cmd)
@@ -79,7 +72,7 @@ before.`,
 	cmd.Flags().StringVar(&format, "format", "decimal", encodingHelp+"; binary is eight bytes an id, the highest first")
 	cmd.Flags().StringVar(&temp, "temp", "", "folder for temporary files (default: the system's)")
 	cmd.Flags().BoolVar(&ascending, "ascending", false, "an id that is not greater than the one before in its file is a mistake")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 
@@ -396,8 +389,7 @@ func (c *layoutCheck) end() *layoutFound {
 		c.Workers += bits.OnesCount64(w)
 	}
 	if c.any {
-		first, last := c.layout.Time(c.least), c.layout.Time(c.greatest)
-		c.First, c.Last = &first, &last
+		c.First, c.Last = new(c.layout.Time(c.least)), new(c.layout.Time(c.greatest))
 	}
 	return &c.layoutFound
 }

@@ -50,6 +50,11 @@ const longestLine = 64 << 10
 func eachLine(in io.Reader, parse func([]byte) (firn.ID, error), ids func([]firn.ID) error, other func(string)) error {
 	lines := bufio.NewReaderSize(in, longestLine)
 	batch := make([]firn.ID, 0, 4096)
+	flush := func() error {
+		err := ids(batch)
+		batch = batch[:0]
+		return err
+	}
 	var offset int64
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -60,7 +65,7 @@ func eachLine(in io.Reader, parse func([]byte) (firn.ID, error), ids func([]firn
 			offset += int64(len(line))
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return errors.Join(ids(batch), err)
+			return errors.Join(flush(), err)
 		}
 		text := bytes.TrimSpace(line)
 		id, reason := firn.ID(0), ""
@@ -74,23 +79,21 @@ func eachLine(in io.Reader, parse func([]byte) (firn.ID, error), ids func([]firn
 		}
 		switch {
 		case err != nil && offset == began: // the end
-			return ids(batch)
+			return flush()
 		case reason != "" || len(text) == 0:
-			if err := ids(batch); err != nil {
+			if err := flush(); err != nil {
 				return err
 			}
-			batch = batch[:0]
 			other(reason)
 		default:
 			if batch = append(batch, id); len(batch) == cap(batch) {
-				if err := ids(batch); err != nil {
+				if err := flush(); err != nil {
 					return err
 				}
-				batch = batch[:0]
 			}
 		}
 		if err != nil {
-			return ids(batch)
+			return flush()
 		}
 	}
 }

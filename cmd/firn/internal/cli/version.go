@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -20,25 +20,23 @@ type versionInfo struct {
 }
 
 func newVersion() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := currentVersion()
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
-			}
-			text := "firn " + v.Version
-			if v.Revision != "" {
-				text += " (" + v.Revision + ")"
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s, %s, %s\n", text, v.Go, v.Platform)
-			return err
+			return answer(cmd, v, func(out io.Writer) error {
+				text := "firn " + v.Version
+				if v.Revision != "" {
+					text += " (" + v.Revision + ")"
+				}
+				_, err := fmt.Fprintf(out, "%s, %s, %s\n", text, v.Go, v.Platform)
+				return err
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,10 +52,7 @@ It writes nothing.
 }
 
 func newWorkersList() *cobra.Command {
-	var (
-		flags  storeFlags
-		asJSON bool
-	)
+	var flags storeFlags
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the slots of a pool",
@@ -69,15 +65,13 @@ func newWorkersList() *cobra.Command {
 					return noPool(flags)
 				case err != nil:
 					return misuse(err)
-				case asJSON:
-					return json.NewEncoder(cmd.OutOrStdout()).Encode(pool)
 				}
-				return showSlots(cmd.OutOrStdout(), paletteOf(cmd), pool)
+				return answer(cmd, pool, func(out io.Writer) error { return showSlots(out, paletteOf(cmd), pool) })
 			})
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 
@@ -99,10 +93,6 @@ func missing(ctx context.Context, s store.Store, flags storeFlags, err error) er
 
 // storeTimeout bounds commands that read or write the store a few times.
 const storeTimeout = 30 * time.Second
-
-func withStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, storeTimeout)
-}
 
 // seconds is RFC 3339 in UTC to the second.
 const seconds = "2006-01-02T15:04:05Z"
