@@ -24,8 +24,6 @@ type Token struct {
 	MaxLeases   *int     `yaml:"max_leases" default:"64" allowed:"1 to 65536" help:"how many workers of a pool the token may lease from one server"`
 }
 
-const maxLeases = 65_536
-
 // Audit configures the audit log.
 type Audit struct {
 	File string `yaml:"file" unset:"the log" help:"a file of its own, as JSON lines"`
@@ -127,9 +125,7 @@ func (c Config) checkAccess(report reporter) {
 		for j, pattern := range t.Leases {
 			report(access.CheckPattern(pattern), at, fmt.Sprintf("leases[%d]", j))
 		}
-		if n := t.MaxLeases; n != nil && (*n < 1 || *n > maxLeases) {
-			report(firn.NewRangeError("max_leases", int64(*n), 1, maxLeases, ""), at, "max_leases")
-		}
+		reportOutside(t, func(err error, key string) { report(err, at, key) })
 		_, err = parseRate(t.Rate)
 		report(err, at, "rate")
 	}
@@ -138,8 +134,7 @@ func (c Config) checkAccess(report reporter) {
 // checkTokenName refuses names that are not safe in a log, and those that the log uses for callers without a token.
 func checkTokenName(name string) error {
 	err := CheckName(name)
-	var syntax *firn.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*firn.SyntaxError](err); ok {
 		syntax.What = "token name"
 	}
 	if err == nil && (name == "anonymous" || name == "local") {

@@ -20,13 +20,9 @@ type Limits struct {
 
 const (
 	defaultBatch       = 100_000
-	maxBatch           = 10_000_000
 	defaultBody        = 64 << 10
-	minBody            = 1 << 10
-	maxBody            = 16 << 20
 	defaultConnections = 10_000
 	defaultShare       = 20
-	maxConnections     = 1_000_000
 )
 
 // MaxBatch returns the limit of ids in one answer.
@@ -65,15 +61,7 @@ func (l Limits) RateOf(namespace string) access.Rate {
 }
 
 func (l Limits) check(namespaces map[string]Namespace, report reporter) {
-	bounded := func(key string, value *int, low, high int) {
-		if value != nil && (*value < low || *value > high) {
-			report(firn.NewRangeError(key, int64(*value), int64(low), int64(high), ""), "limits", key)
-		}
-	}
-	bounded("batch", l.Batch, 1, maxBatch)
-	bounded("body", l.Body, minBody, maxBody)
-	bounded("connections", l.Connections, 1, maxConnections)
-	bounded("share", l.Share, 1, 100)
+	reportOutside(l, func(err error, key string) { report(err, "limits", key) })
 	for _, pattern := range slices.Sorted(maps.Keys(l.Rate)) {
 		report(access.CheckPattern(pattern), "limits", "rate", pattern)
 		_, err := access.ParseRate(l.Rate[pattern])

@@ -24,20 +24,20 @@ func (m Mistakes) Join() error {
 
 // place adds errors of the library under the keys of settings: they name the field of a Config.
 func (m Mistakes) place(k *Kind, err error) {
-	var several interface{ Unwrap() []error }
-	if errors.As(err, &several) {
+	if several, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok {
 		for _, each := range several.Unwrap() {
 			m.place(k, each)
 		}
 		return
 	}
-	var (
-		outside *firn.RangeError
-		syntax  *firn.SyntaxError
-		key     string
-	)
+	outside, isOutside := errors.AsType[*firn.RangeError](err)
+	syntax, isSyntax := errors.AsType[*firn.SyntaxError](err)
+	key := ""
 	for _, s := range k.Settings() {
-		if errors.As(err, &outside) && outside.Field == s.config || errors.As(err, &syntax) && syntax.Field == s.config {
+		if isOutside && outside.Field == s.config || isSyntax && syntax.Field == s.config {
 			key = s.Key
 		}
 	}

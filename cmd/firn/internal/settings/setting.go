@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,6 +55,22 @@ func declared(of reflect.Type) (all []Setting) {
 		})
 	}
 	return all
+}
+
+// reportOutside reports the numbers in a part of the file that are outside of what their tags allow, as in "1 to 100".
+func reportOutside(part any, report func(err error, key string)) {
+	for _, s := range declared(reflect.TypeOf(part)) {
+		n, ok := reflect.ValueOf(part).FieldByIndex(s.field).Interface().(*int)
+		if !ok || n == nil {
+			continue
+		}
+		low, high, _ := strings.Cut(s.Allowed, " to ")
+		least, _ := strconv.ParseInt(low, 10, 64)
+		most, _ := strconv.ParseInt(high, 10, 64)
+		if value := int64(*n); value < least || value > most {
+			report(firn.NewRangeError(s.Key, value, least, most, ""), s.Key)
+		}
+	}
 }
 
 // Group returns the settings that these structs declare, such as [Pooled]. Each must be embedded in [Namespace].

@@ -151,8 +151,8 @@ func (c *Config) decode(source []byte, readable any, mistakes bool) error {
 // unreadable says where the YAML library met a mistake, and which. It shows nothing of the text, which may have a password or be long:
 // the library quotes what its messages repeat.
 func (c *Config) unreadable(err error) error {
-	in := yaml.Error(nil)
-	if !errors.As(err, &in) {
+	in, ok := errors.AsType[yaml.Error](err)
+	if !ok {
 		return fmt.Errorf("configuration %s: %w", c.path, err)
 	}
 	place, line := "", 0
@@ -161,8 +161,8 @@ func (c *Config) unreadable(err error) error {
 		place = fmt.Sprintf("line %d, column %d: ", t.Position.Line, t.Position.Column)
 	}
 	help := ""
-	switch syntax := new(yaml.SyntaxError); {
-	case !errors.As(err, &syntax):
+	switch _, syntax := errors.AsType[*yaml.SyntaxError](err); {
+	case !syntax:
 	case strings.Contains(in.GetMessage(), "already defined"):
 		help = "; write each name once"
 	case bareTemplate().Match(c.lines.text(line)):

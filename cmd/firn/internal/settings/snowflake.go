@@ -97,9 +97,9 @@ func (n Namespace) clockFrom(l firn.Layout) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	from, err := firn.ParseEpoch(n.ClockFrom)
-	var syntax *firn.SyntaxError
+	syntax, ok := errors.AsType[*firn.SyntaxError](err)
 	switch {
-	case errors.As(err, &syntax):
+	case ok:
 		syntax.What = "time"
 	case err == nil && n.Clock != firn.ClockVirtual.String():
 		err = firn.NewSyntaxError("clock_from", n.ClockFrom, "only clock virtual begins at a time of its own, and the clock is "+n.Clock+": choose virtual, or leave this out")
