@@ -55,7 +55,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		}
 		select {
 		case <-ticker.C:
-		case <-a.ending:
+		case <-a.ending.Done():
 			return nil
 		case <-r.Context().Done():
 			return nil

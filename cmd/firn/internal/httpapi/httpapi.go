@@ -3,6 +3,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"math"
@@ -29,10 +30,10 @@ type API struct {
 	service *issuing.Service
 	front   *issuing.Front
 	log     *slog.Logger
-	answers sync.Pool     // of *answer
-	bodies  sync.Pool     // of *body
-	ending  chan struct{} // closed when streams end
-	drain   func()
+	answers sync.Pool       // of *answer
+	bodies  sync.Pool       // of *body
+	ending  context.Context // done when streams must end
+	drain   context.CancelFunc
 
 	served      []*Route // in their order
 	description func() []byte
@@ -40,8 +41,8 @@ type API struct {
 
 // New returns the interface to a service.
 func New(s *issuing.Service, log *slog.Logger) *API {
-	a := &API{service: s, front: s.Front(issuing.HTTP), log: log, ending: make(chan struct{})}
-	a.drain = sync.OnceFunc(func() { close(a.ending) })
+	a := &API{service: s, front: s.Front(issuing.HTTP), log: log}
+	a.ending, a.drain = context.WithCancel(context.Background())
 	a.description = sync.OnceValue(func() []byte { return describe(a.served) })
 	return a
 }

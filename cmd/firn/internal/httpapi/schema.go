@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -28,9 +29,7 @@ func object(has schema, optional ...schema) schema {
 		required = append(required, name)
 	}
 	for _, more := range optional {
-		for name, s := range more {
-			properties[name] = s
-		}
+		maps.Copy(properties, more)
 	}
 	slices.Sort(required)
 	return schema{"type": "object", "properties": properties, "required": required}

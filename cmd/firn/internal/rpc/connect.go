@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -135,28 +136,13 @@ type overConnect struct{ *API }
 
 // Generate returns ids.
 func (a overConnect) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRequest]) (*connect.Response[firnv1.GenerateResponse], error) {
-	m := a.reuse()
-	defer a.recycle(m)
-	if err := a.generate(ctx, callerIn(ctx), r.Msg, m); err != nil {
+	b := a.reuse()
+	defer a.recycle(b)
+	if err := a.generate(ctx, callerIn(ctx), r.Msg, b); err != nil {
 		return nil, a.fail(ctx, err)
 	}
-	// The library writes the message after this returns, so m cannot lend its memory.
-	releaseAfterWrite(ctx, m.batch.Detach())
-	answer := &firnv1.GenerateResponse{}
-	switch {
-	case len(m.batch.Stretches) > 0:
-		answer.Runs = make([]*firnv1.Run, len(m.batch.Stretches))
-		made := make([]firnv1.Run, len(m.batch.Stretches))
-		for i, s := range m.batch.Stretches {
-			answer.Runs[i] = &made[i]
-			write(&made[i], s)
-		}
-	case len(m.batch.IDs) > 0:
-		answer.Ids = appendIDs(make([]int64, 0, len(m.batch.IDs)), m.batch.IDs)
-	default:
-		answer.Texts = append([]string(nil), m.batch.Texts...)
-	}
-	return connect.NewResponse(answer), nil
+	releaseAfterWrite(ctx, b.Detach())
+	return connect.NewResponse(response(b)), nil
 }
 
 // GenerateStream sends batch after batch.
@@ -172,9 +158,9 @@ func (a overConnect) GenerateStream(ctx context.Context, r *connect.Request[firn
 		return a.fail(ctx, a.front.Refuse(err))
 	}
 	defer s.release()
-	m := a.reuse()
-	defer a.recycle(m)
-	out := &connectStream{steering: s, to: to, memory: m}
+	b := a.reuse()
+	defer a.recycle(b)
+	out := &connectStream{steering: s, to: to, batch: b}
 	if err := a.pump(ctx, from, plan, out); err != nil {
 		if out.gone != nil {
 			return out.gone
@@ -187,20 +173,20 @@ func (a overConnect) GenerateStream(ctx context.Context, r *connect.Request[firn
 // A connectStream sends the messages of a stream of ids.
 type connectStream struct {
 	*steering
-	to     *connect.ServerStream[firnv1.GenerateResponse]
-	memory *memory
-	gone   error // of Send: the client has gone or reads too slowly
+	to    *connect.ServerStream[firnv1.GenerateResponse]
+	batch *issuing.Batch
+	gone  error // of Send: the client has gone or reads too slowly
 }
 
-func (s *connectStream) next(context.Context) (*memory, error) { return s.memory, nil }
+func (s *connectStream) next(context.Context) (*issuing.Batch, error) { return s.batch, nil }
 
-func (s *connectStream) send(m *memory) error {
-	if s.gone = s.to.Send(m.write()); s.gone != nil {
+func (s *connectStream) send(b *issuing.Batch) error {
+	if s.gone = s.to.Send(response(b)); s.gone != nil {
 		return s.gone
 	}
 	s.sent()
-	m.batch.Release()
-	m.shrink()
+	b.Release()
+	shrink(b)
 	return nil
 }
 

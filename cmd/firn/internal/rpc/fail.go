@@ -76,6 +76,19 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) bool {
 
 var errorWriter = connect.NewErrorWriter()
 
+// codesOf has the code of each status that has one of its own.
+var codesOf = map[int]connect.Code{
+	http.StatusUnauthorized:          connect.CodeUnauthenticated,
+	http.StatusForbidden:             connect.CodePermissionDenied,
+	http.StatusNotFound:              connect.CodeNotFound,
+	http.StatusGone:                  connect.CodeFailedPrecondition,
+	http.StatusRequestEntityTooLarge: connect.CodeResourceExhausted,
+	http.StatusTooManyRequests:       connect.CodeResourceExhausted,
+	http.StatusServiceUnavailable:    connect.CodeUnavailable,
+	http.StatusGatewayTimeout:        connect.CodeDeadlineExceeded,
+	statusGone:                       connect.CodeCanceled,
+}
+
 // codeOf returns the code that corresponds to a failure's HTTP status.
 func codeOf(ctx context.Context, f *failure.Failure) connect.Code {
 	// If the client's own deadline has passed, it allowed too little time. Otherwise the server's
@@ -83,23 +96,8 @@ func codeOf(ctx context.Context, f *failure.Failure) connect.Code {
 	if (f.Code == "timed_out" || f.Code == "canceled") && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return connect.CodeDeadlineExceeded
 	}
-	switch f.Status {
-	case http.StatusUnauthorized:
-		return connect.CodeUnauthenticated
-	case http.StatusForbidden:
-		return connect.CodePermissionDenied
-	case http.StatusNotFound:
-		return connect.CodeNotFound
-	case http.StatusGone:
-		return connect.CodeFailedPrecondition
-	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
-		return connect.CodeResourceExhausted
-	case http.StatusServiceUnavailable:
-		return connect.CodeUnavailable
-	case http.StatusGatewayTimeout:
-		return connect.CodeDeadlineExceeded
-	case statusGone:
-		return connect.CodeCanceled
+	if code, ok := codesOf[f.Status]; ok {
+		return code
 	}
 	if f.Status < http.StatusInternalServerError {
 		return connect.CodeInvalidArgument

@@ -74,13 +74,14 @@ type Port struct {
 	mu    sync.Mutex // guards the field below
 	conns map[*conn]struct{}
 
-	stopped  chan struct{}
-	stopOnce sync.Once
+	stopped context.Context
+	stop    context.CancelFunc
 }
 
 // NewPort returns a port.
 func NewPort(cfg PortConfig) *Port {
-	p := &Port{cfg: cfg, conns: map[*conn]struct{}{}, stopped: make(chan struct{})}
+	p := &Port{cfg: cfg, conns: map[*conn]struct{}{}}
+	p.stopped, p.stop = context.WithCancel(context.Background())
 	p.server = grpc.NewServer(
 		grpc.Creds(handshaker{p}),
 		grpc.InTapHandle(p.tap),
@@ -124,7 +125,7 @@ func (p *Port) Shutdown(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		p.end()
+		p.stop()
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -134,11 +135,9 @@ func (p *Port) Shutdown(ctx context.Context) error {
 // Close closes the listener and all connections.
 func (p *Port) Close() error {
 	p.server.Stop()
-	p.end()
+	p.stop()
 	return nil
 }
-
-func (p *Port) end() { p.stopOnce.Do(func() { close(p.stopped) }) }
 
 // watch closes connections whose clients keep the server waiting. A timer for each request would cost more.
 func (p *Port) watch() {
@@ -148,7 +147,7 @@ func (p *Port) watch() {
 		select {
 		case now := <-ticker.C:
 			p.check(now)
-		case <-p.stopped:
+		case <-p.stopped.Done():
 			return
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // An answer is a message in the memory of its ids, and the right to that memory: grpc-go calls Put when it has written
 // it, or has dropped it. A connection that ends may drop it without a word; then conn frees what it has of the shares.
 type answer struct {
-	memory
+	batch   issuing.Batch
 	asked   firnv1.GenerateRequest // of unary calls
 	request request                // for asked
 	bytes   []byte
@@ -101,7 +101,7 @@ func (a *answer) Get(int) *[]byte { return nil }
 
 // shrink drops the memory of a large message of a stream.
 func (a *answer) shrink() {
-	a.memory.shrink()
+	shrink(&a.batch)
 	if cap(a.bytes) > 8*maxBetween {
 		a.bytes = make([]byte, 0, leastCapacity)
 	}
@@ -194,7 +194,7 @@ func statusOf(ctx context.Context, log *slog.Logger, err error) error {
 	if err == nil {
 		return nil
 	}
-	if of := (transportError{}); errors.As(err, &of) {
+	if of, ok := errors.AsType[transportError](err); ok {
 		return of.error
 	}
 	all := answeredOf(ctx, err)

@@ -59,7 +59,7 @@ func (p *Port) generate(a *API, c *call, stream grpc.ServerStream) error {
 		m.recycle()
 		return a.unread(err)
 	}
-	if err := a.generate(c.ctx, from, &m.asked, &m.memory); err != nil {
+	if err := a.generate(c.ctx, from, &m.asked, &m.batch); err != nil {
 		m.recycle()
 		return err
 	}

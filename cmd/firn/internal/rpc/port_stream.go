@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
 const (
@@ -40,7 +41,7 @@ func newPortStream(a *API, c *call, stream grpc.ServerStream) *portStream {
 func (s *portStream) extend() error { return nil } // only a message that waits for the client counts
 
 // next returns an answer that is free. It waits until the client has taken an earlier one.
-func (s *portStream) next(ctx context.Context) (*memory, error) {
+func (s *portStream) next(ctx context.Context) (*issuing.Batch, error) {
 	for s.large && len(s.idle) < s.made || len(s.idle) == 0 && s.made == window {
 		a, err := s.wait(ctx)
 		if err != nil {
@@ -55,7 +56,7 @@ func (s *portStream) next(ctx context.Context) (*memory, error) {
 		s.made++
 		s.current = &answer{bytes: make([]byte, 0, leastCapacity), call: s.call, back: s.back}
 	}
-	return &s.current.memory, nil
+	return &s.current.batch, nil
 }
 
 func (s *portStream) wait(ctx context.Context) (*answer, error) {
@@ -89,7 +90,7 @@ func tooSlow(stall time.Duration) error {
 }
 
 // send sends the batch of the current answer.
-func (s *portStream) send(*memory) error {
+func (s *portStream) send(*issuing.Batch) error {
 	s.current.encode()
 	return s.push()
 }

@@ -33,7 +33,7 @@ type API struct {
 	end    context.CancelFunc
 
 	stall, hurry time.Duration // see steering
-	memory       sync.Pool     // of *memory
+	batches      sync.Pool     // of *issuing.Batch
 }
 
 // A question is a method with one message and one answer. Release is called when the answer is written; it may be nil. The

@@ -8,6 +8,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -45,9 +46,9 @@ type sender interface {
 	// extend gives the client time before a wait that is not its fault.
 	extend() error
 	// next returns the memory of the next message. It may wait until the client has taken an earlier one.
-	next(ctx context.Context) (*memory, error)
+	next(ctx context.Context) (*issuing.Batch, error)
 	// send sends what issue has put into the memory.
-	send(m *memory) error
+	send(b *issuing.Batch) error
 }
 
 // pump sends batch after batch. The client's flow control decides when the next batch is made. The error is counted,
@@ -55,13 +56,13 @@ type sender interface {
 func (a *API) pump(ctx context.Context, from *access.Caller, p plan, to sender) error {
 	for left := p.total; left > 0; {
 		n := int(min(left, int64(p.batch)))
-		m, err := to.next(ctx)
+		b, err := to.next(ctx)
 		if err != nil {
 			return a.front.Refuse(err)
 		}
 		start := time.Now()
 		if err := a.paced(ctx, to.extend, func() error { // Front refuses further batches once the token of from is revoked
-			return a.issue(ctx, from, p.request.GetNamespace(), n, p.request.GetForm(), m)
+			return a.issue(ctx, from, p.request.GetNamespace(), n, p.request.GetForm(), b)
 		}); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (a *API) pump(ctx context.Context, from *access.Caller, p plan, to sender) 
 		if err := to.extend(); err != nil {
 			return a.front.Refuse(err)
 		}
-		if err := to.send(m); err != nil {
+		if err := to.send(b); err != nil {
 			return err // the client has gone or reads too slowly; these ids are lost
 		}
 		left -= int64(n)
@@ -115,13 +116,10 @@ func (a *API) paced(ctx context.Context, extend func() error, issue func() error
 		}
 		pause := min(f.Retry, longestPause)
 		waited += pause
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-a.ending.Done():
-			timer.Stop()
 		case <-ctx.Done():
-			timer.Stop()
 			return a.front.Refuse(context.Cause(ctx))
 		}
 	}
