@@ -55,13 +55,13 @@ func refused(format string, args ...any) *failure {
 // failureOf returns the failure for the client: CosId's own if it has one, else that of all protocols. A caller that is
 // not known, or must wait, gets the status as code too.
 func failureOf(err error) *failure {
-	var f *failure
 	own := func(code string) *failure {
 		return &failure{status: http.StatusBadRequest, code: code, msg: public.Public(err), cause: err}
 	}
-	switch {
-	case errors.As(err, &f):
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f
+	}
+	switch {
 	case errors.Is(err, registrar.ErrOverflow):
 		return own(codeOverflow)
 	case errors.Is(err, registrar.ErrNotFound):
@@ -71,12 +71,12 @@ func failureOf(err error) *failure {
 	case errors.Is(err, segment.ErrExhausted), errors.Is(err, segment.ErrStripe), errors.Is(err, store.ErrTaken):
 		return own(codeOther)
 	case errors.Is(err, registrar.ErrClock):
-		f = own(codeOther)
+		f := own(codeOther)
 		f.status, f.retry = http.StatusServiceUnavailable, time.Second
 		return f
 	}
 	of := public.Of(err)
-	f = &failure{status: of.Status, code: codeOther, msg: of.Message, retry: of.Retry, cause: of}
+	f := &failure{status: of.Status, code: codeOther, msg: of.Message, retry: of.Retry, cause: of}
 	switch f.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
 		f.code = strconv.Itoa(f.status)

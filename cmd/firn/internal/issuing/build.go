@@ -35,7 +35,7 @@ func (b *builder) build(ctx context.Context, cfg settings.Config) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		err := b.add(ctx, cfg, name)
-		if place := new(settings.PlaceError); err != nil && !errors.As(err, &place) {
+		if _, placed := errors.AsType[*settings.PlaceError](err); err != nil && !placed {
 			return errors.Join(append(errs, fmt.Errorf("namespace %s: %w", name, err))...) // the store may be away: do not wait for it again
 		}
 		errs = append(errs, err)

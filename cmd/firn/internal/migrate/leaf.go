@@ -94,8 +94,17 @@ func (l *Leaf) Prefixed(next http.Handler) http.Handler {
 
 // A mode is one of Leaf's two ways to make ids.
 type mode struct {
-	verb settings.Verb
-	code func(*failure.Failure) int // Leaf's number for a failure
+	verb  settings.Verb
+	codes map[string]int // Leaf's numbers for failures, by their codes
+	other int            // for all others
+}
+
+// code returns Leaf's number for a failure.
+func (m mode) code(f *failure.Failure) int {
+	if code, ok := m.codes[f.Code]; ok {
+		return code
+	}
+	return m.other
 }
 
 // fits refuses a namespace that the mode does not serve.
@@ -125,30 +134,18 @@ const (
 const errKind = "wrong_kind"
 
 var segmentMode = mode{
-	verb: settings.SingleCounted,
-	code: func(f *failure.Failure) int {
-		switch f.Code {
-		case "unknown_namespace", "bad_request", errKind:
-			return noKey
-		case "shutting_down", "not_ready":
-			return notInitialised
-		}
-		return noIDs
+	verb: settings.SingleCounted, other: noIDs,
+	codes: map[string]int{
+		"unknown_namespace": noKey, "bad_request": noKey, errKind: noKey,
+		"shutting_down": notInitialised, "not_ready": notInitialised,
 	},
 }
 
 var snowflakeMode = mode{
-	verb: settings.SingleGenerated,
-	code: func(f *failure.Failure) int {
-		switch f.Code {
-		case "unknown_namespace", "bad_request", errKind:
-			return noKey // Leaf accepts any key here, but Firn needs a namespace
-		case "clock_back":
-			return farBehind
-		case "canceled":
-			return interrupted
-		}
-		return stillBehind
+	verb: settings.SingleGenerated, other: stillBehind,
+	codes: map[string]int{
+		"unknown_namespace": noKey, "bad_request": noKey, errKind: noKey, // Leaf accepts any key here, but Firn needs a namespace
+		"clock_back": farBehind, "canceled": interrupted,
 	},
 }
 
@@ -229,9 +226,9 @@ func (l *Leaf) decode(w http.ResponseWriter, r *http.Request) {
 	if err == nil && result.Note != "" {
 		err = l.front.Refuse(failure.BadRequest("bad_id", "%s", result.Note))
 	}
-	var f *failure.Failure
+	f, _ := errors.AsType[*failure.Failure](err)
 	switch {
-	case errors.As(err, &f) && f.Code == "bad_id":
+	case f != nil && f.Code == "bad_id":
 		springNote(w, f)
 		springAnswer(w, springTypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
 	case err != nil: // an error of the parameter namespace, which Leaf does not have

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -53,21 +54,10 @@ func newSegment(r segment.Range) tinySegment {
 
 func (s tinySegment) append(b []byte, simple bool) []byte {
 	if simple {
-		for i, n := range [...]int64{s.current, s.loading, s.max, s.delta, s.remainder} {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = strconv.AppendInt(b, n, 10)
-		}
-		return b
+		return fmt.Appendf(b, "%d,%d,%d,%d,%d", s.current, s.loading, s.max, s.delta, s.remainder)
 	}
-	b = append(b, begin...)
-	b = strconv.AppendInt(append(b, `{"maxId":`...), s.max, 10)
-	b = strconv.AppendInt(append(b, `,"loadingId":`...), s.loading, 10)
-	b = strconv.AppendInt(append(b, `,"currentId":`...), s.current, 10)
-	b = strconv.AppendInt(append(b, `,"delta":`...), s.delta, 10)
-	b = strconv.AppendInt(append(b, `,"remainder":`...), s.remainder, 10)
-	return append(append(b, '}'), end...)
+	return fmt.Appendf(b, `%s{"maxId":%d,"loadingId":%d,"currentId":%d,"delta":%d,"remainder":%d}%s`,
+		begin, s.max, s.loading, s.current, s.delta, s.remainder, end)
 }
 
 // TinyId's codes of failures.

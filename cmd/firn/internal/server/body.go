@@ -71,13 +71,13 @@ func admit(w http.ResponseWriter, r *http.Request, limit int64, form bool) error
 		defer func() { r.Body = io.NopCloser(text) }()
 	}
 	_, err := io.Copy(kept, r.Body)
-	var long *http.MaxBytesError
-	var full *failure.Failure
+	_, long := errors.AsType[*http.MaxBytesError](err)
+	full, isFull := errors.AsType[*failure.Failure](err)
 	switch {
-	case errors.As(err, &long):
+	case long:
 		return tooLong(w, r, whole, failure.New(http.StatusRequestEntityTooLarge, "body_too_large",
 			"the request is above the limit of %d bytes (limits.body)", limit))
-	case errors.As(err, &full):
+	case isFull:
 		return full
 	case err != nil:
 		return failure.BadRequest("bad_request", "the body of the request cannot be read: %v", err)

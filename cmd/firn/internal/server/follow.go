@@ -161,12 +161,10 @@ func (f *follower) reload(ctx context.Context, cause string) {
 	a := &attempt{cause: cause, cancel: cancel, ended: make(chan outcome, 1)}
 	f.attempt = a
 	go func() { a.ended <- f.apply(applying) }()
-	timer := time.NewTimer(attended)
-	defer timer.Stop()
 	select {
 	case out := <-a.ended:
 		f.finish(ctx, out)
-	case <-timer.C:
+	case <-time.After(attended):
 		f.server.metrics.successful.Set(0)
 		f.server.log.Info("preparing a configuration; the current one stays in force meanwhile", "cause", cause, "file", f.path)
 	}
@@ -245,7 +243,7 @@ func (f *follower) serve(ctx context.Context, source []byte) (contents [][]byte,
 		contents = append(contents, content)
 	}
 	err = f.server.Apply(ctx, cfg)
-	if place := new(settings.PlaceError); errors.As(err, &place) {
+	if _, placed := errors.AsType[*settings.PlaceError](err); placed {
 		return nil, err
 	}
 	if err != nil {

@@ -204,10 +204,8 @@ const settle = 200 * time.Millisecond
 
 // linger keeps serving for a while, or until one of the fronts fails.
 func (s *Server) linger(taking context.Context, while time.Duration) {
-	timer := time.NewTimer(while)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(while):
 	case <-taking.Done():
 	}
 }

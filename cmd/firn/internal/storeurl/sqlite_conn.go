@@ -67,8 +67,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 			_, err := inner.ExecContext(ctx, statement, nil)
 			return err
 		})
-		var failed *sqlite.Error
-		if statement == findTable && errors.As(err, &failed) && failed.Code() == sqlite3.SQLITE_ERROR {
+		if failed, ok := errors.AsType[*sqlite.Error](err); ok && statement == findTable && failed.Code() == sqlite3.SQLITE_ERROR {
 			err = errNoStore
 		}
 		if err != nil {
@@ -234,6 +233,6 @@ func retryBusy(ctx context.Context, do func() error) error {
 
 // busy reports whether another user of the file has it locked.
 func busy(err error) bool {
-	var failed *sqlite.Error
-	return errors.As(err, &failed) && failed.Code()&0xff == sqlite3.SQLITE_BUSY
+	failed, ok := errors.AsType[*sqlite.Error](err)
+	return ok && failed.Code()&0xff == sqlite3.SQLITE_BUSY
 }

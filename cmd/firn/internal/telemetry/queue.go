@@ -75,12 +75,10 @@ func (q *Queue) Close() error {
 	q.closed = true
 	q.wake.Signal()
 	q.mu.Unlock()
-	timer := time.NewTimer(ends)
-	defer timer.Stop()
 	select {
 	case <-q.done:
 		return q.err
-	case <-timer.C:
+	case <-time.After(ends):
 		return errUnread
 	}
 }

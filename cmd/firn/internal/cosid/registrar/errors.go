@@ -3,6 +3,8 @@ package registrar
 import (
 	"errors"
 	"fmt"
+
+	"github.com/firn-id/firn/store"
 )
 
 // The sentinels a caller branches on with [errors.Is].
@@ -17,18 +19,10 @@ var (
 	ErrClock = errors.New("clocks differ")
 )
 
-// A refusal is an error that matches one of the sentinels, with a text of its own.
-type refusal struct {
-	is   error
-	text string
-}
-
+// refuse returns an error that matches one of the sentinels, with a text of its own.
 func refuse(is error, format string, args ...any) error {
-	return &refusal{is, fmt.Sprintf(format, args...)}
+	return &store.TextError{Kind: is, Err: fmt.Errorf(format, args...)}
 }
-
-func (e *refusal) Error() string        { return e.text }
-func (e *refusal) Is(target error) bool { return target == e.is }
 
 func notFound(of Instance) error {
 	return refuse(ErrNotFound, "instance %q has no machine number in %q: request one first", of.Name, of.Namespace)
