@@ -29,13 +29,13 @@ func (a *API) Register(mux *http.ServeMux) {
 		connect.WithCompressMinBytes(math.MaxInt),
 	)
 	path, ids := firnv1connect.NewIDServiceHandler(overConnect{a}, limits, connect.WithRequestGate(a.identify))
-	mux.Handle(path, a.counted(ids))
+	mux.Handle(path, a.exchanged(ids, false))
 	path, leases := firnv1connect.NewLeaseServiceHandler(overConnect{a}, limits, connect.WithRequestGate(a.identify))
-	mux.Handle(path, a.counted(leases))
+	mux.Handle(path, a.exchanged(leases, false))
 	a.registerHealth(mux, limits)
 	for _, service := range []string{reflectionService, oldReflectionService} {
 		path := "/" + service + "/" + reflectionMethod
-		mux.Handle(path, a.plain(connect.NewBidiStreamHandler(path, a.reflect, limits)))
+		mux.Handle(path, a.exchanged(connect.NewBidiStreamHandler(path, a.reflect, limits), true))
 	}
 }
 
@@ -50,8 +50,8 @@ type exchange struct {
 	response http.ResponseWriter
 	request  *http.Request
 	client   *share.Client
-	counted  bool   // Front has counted it or will
-	release  func() // called after the answer is written; may be nil
+	counted  bool   // Front has counted it or will, or it is not counted
+	release  func() // called after the answer is written
 }
 
 type (
@@ -59,22 +59,19 @@ type (
 	callerKey   struct{}
 )
 
-// exchanged serves a request with its exchange in the context, and returns the exchange.
-func (a *API) exchanged(h http.Handler) func(http.ResponseWriter, *http.Request) *exchange {
-	return func(w http.ResponseWriter, r *http.Request) *exchange {
+// exchanged serves a request with its exchange in the context. Unless it is open, it counts a request that never reaches a
+// method because its message is unreadable or too long.
+func (a *API) exchanged(h http.Handler, open bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client, leave := a.service.Shares().OfRequest(r)
 		defer leave()
-		e := &exchange{response: w, request: r, client: client}
-		defer e.end()
+		e := &exchange{response: w, request: r, client: client, counted: open, release: func() {}}
+		defer func() { e.release() }()
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, e)))
-		return e
-	}
-}
-
-func (e *exchange) end() {
-	if e.release != nil {
-		e.release()
-	}
+		if !e.counted {
+			_ = a.front.Refuse(errUnread) // the library has answered the client
+		}
+	})
 }
 
 // releaseAfterWrite defers release until the answer is written.
@@ -85,24 +82,6 @@ func releaseAfterWrite(ctx context.Context, release func()) {
 		return
 	}
 	e.release = release
-}
-
-// plain is exchanged for requests that are not counted.
-func (a *API) plain(h http.Handler) http.Handler {
-	serve := a.exchanged(h)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r) })
-}
-
-// counted is exchanged for requests that are counted. It counts those that never reach a
-// method because their message is unreadable or too long.
-func (a *API) counted(h http.Handler) http.Handler {
-	serve := a.exchanged(h)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := serve(w, r)
-		if !e.counted {
-			_ = a.front.Refuse(errUnread) // the library has answered the client
-		}
-	})
 }
 
 // errNoExchange is a bug in this package: every registered handler is exchanged.
@@ -224,15 +203,15 @@ func (a overConnect) Renew(ctx context.Context, r *connect.Request[firnv1.RenewR
 
 func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) {
 	const path = "/" + healthService + "/"
-	mux.Handle(path+"Check", a.plain(connect.NewUnaryHandler(path+"Check",
+	mux.Handle(path+"Check", a.exchanged(connect.NewUnaryHandler(path+"Check",
 		func(ctx context.Context, r *connect.Request[health.HealthCheckRequest]) (*connect.Response[health.HealthCheckResponse], error) {
 			return through(ctx, a, r, (*API).check)
-		}, options)))
-	mux.Handle(path+"List", a.plain(connect.NewUnaryHandler(path+"List",
+		}, options), true))
+	mux.Handle(path+"List", a.exchanged(connect.NewUnaryHandler(path+"List",
 		func(ctx context.Context, r *connect.Request[health.HealthListRequest]) (*connect.Response[health.HealthListResponse], error) {
 			return through(ctx, a, r, (*API).statuses)
-		}, options)))
-	mux.Handle(path+"Watch", a.plain(connect.NewServerStreamHandler(path+"Watch",
+		}, options), true))
+	mux.Handle(path+"Watch", a.exchanged(connect.NewServerStreamHandler(path+"Watch",
 		func(ctx context.Context, r *connect.Request[health.HealthCheckRequest], to *connect.ServerStream[health.HealthCheckResponse]) error {
 			leave, err := enter(share.Watches, clientIn(ctx))
 			if err != nil {
@@ -252,7 +231,7 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 				return a.fail(ctx, err)
 			}
 			return gone
-		}, options)))
+		}, options), true))
 }
 
 // reflect answers questions about the schema.
