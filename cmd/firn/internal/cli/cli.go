@@ -206,7 +206,7 @@ command line overrides a configuration file, which overrides the environment.`,
 		},
 	}
 	mode := parsed[string]{new(colourModes[0]), "string", parseColour, func(mode string) string { return mode }}
-	root.PersistentFlags().Var(mode, "color", "colours: "+list(colourModes, "or")+"; auto is for terminals, unless NO_COLOR is set")
+	root.PersistentFlags().Var(mode, "color", "colours: "+near.List(colourModes, "or")+"; auto is for terminals, unless NO_COLOR is set")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd.Flags(), err)) })
 	root.SetHelpCommand(newHelp())
 	addCommands(root, args)

@@ -110,27 +110,28 @@ func completeWorkers(cmd *cobra.Command, args []string, _ string) ([]cobra.Compl
 
 // completeFrom completes what ask finds in the store. An error is shown as a hint, where the shell can.
 func completeFrom(cmd *cobra.Command, ask func(ctx context.Context, s store.Store, pool string) ([]string, error)) ([]cobra.Completion, cobra.ShellCompDirective) {
-	const only = cobra.ShellCompDirectiveNoFileComp
-	if err := fromEnvironment(cmd.Flags()); err != nil {
-		return cobra.AppendActiveHelp(nil, err.Error()), only
+	names, err := askStore(cmd, ask)
+	if err != nil {
+		names = cobra.AppendActiveHelp(nil, err.Error())
 	}
-	url, err := cmd.Flags().GetString("store")
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func askStore(cmd *cobra.Command, ask func(ctx context.Context, s store.Store, pool string) ([]string, error)) ([]string, error) {
+	err := fromEnvironment(cmd.Flags())
+	url := cmd.Flag("store").Value.String() // a command that completes pools has both flags
 	if err == nil && url == "" {
 		url, err = defaultStore()
 	}
 	if err != nil {
-		return cobra.AppendActiveHelp(nil, err.Error()), only
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 	defer cancel()
 	s, err := storeurl.Open(ctx, url)
 	if err != nil {
-		return cobra.AppendActiveHelp(nil, err.Error()), only
+		return nil, err
 	}
-	pool, _ := cmd.Flags().GetString("pool") // a command that completes pools has it
-	names, err := ask(ctx, s, pool)
-	if err = errors.Join(err, s.Close()); err != nil {
-		return cobra.AppendActiveHelp(nil, err.Error()), only
-	}
-	return names, only
+	names, err := ask(ctx, s, cmd.Flag("pool").Value.String())
+	return names, errors.Join(err, s.Close())
 }

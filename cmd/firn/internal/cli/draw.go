@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/firn-id/firn"
@@ -32,13 +33,7 @@ func fields(l firn.Layout, r decode.Result) []field {
 	} else {
 		all = append(append(all, machine...), sequence)
 	}
-	have := all[:0]
-	for _, f := range all {
-		if f.width > 0 {
-			have = append(have, f)
-		}
-	}
-	return have
+	return slices.DeleteFunc(all, func(f field) bool { return f.width == 0 })
 }
 
 // draw writes the bits of an id, field by field, and the fields' names under

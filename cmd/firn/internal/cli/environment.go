@@ -192,7 +192,7 @@ func allowedValues(f *pflag.Flag) (kind, allowed, example string) {
 		"processes": most("processes", maxProcesses, "4"),
 		"margin":    {"number of ids", "whole numbers from 0 are allowed", "100000"},
 		"duration":  {"duration", "up to 1h", "30s"},
-		"color":     {"mode", list(colourModes, "and") + " are allowed", "never"},
+		"color":     {"mode", near.List(colourModes, "and") + " are allowed", "never"},
 		"spares":    {"list of workers", "numbers with commas between them are allowed", "507,1007"},
 	}[f.Name]; ok {
 		return known[0], known[1], known[2]

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/near"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
@@ -191,26 +192,17 @@ func flagsOfOtherKinds(flags *pflag.FlagSet, about flagKinds, kind string) error
 	flags.Visit(func(f *pflag.Flag) {
 		kinds := about(f.Name)
 		if len(kinds) > 0 && given(flags, f.Name) && !slices.Contains(kinds, kind) {
-			errs = append(errs, fmt.Errorf("--%s goes with --kind %s, not with --kind %s", f.Name, list(kinds, "and"), kind))
+			errs = append(errs, fmt.Errorf("--%s goes with --kind %s, not with --kind %s", f.Name, near.List(kinds, "and"), kind))
 		}
 	})
 	return errors.Join(errs...)
-}
-
-// list joins names, as in "a, b and c".
-func list(names []string, and string) string {
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " " + and + " " + names[last]
 }
 
 // forKinds puts the names of their kinds before the help of flags that the default kind does not have.
 func forKinds(flags *pflag.FlagSet, about flagKinds) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if kinds := about(f.Name); len(kinds) > 0 && !slices.Contains(kinds, settings.Kinds[0].Name) {
-			f.Usage = "with " + list(kinds, "and") + ": " + f.Usage
+			f.Usage = "with " + near.List(kinds, "and") + ": " + f.Usage
 		}
 	})
 }

@@ -20,12 +20,16 @@ func DidYouMean(name string, names []string) string {
 	if name == "" || len(found) == 0 {
 		return ""
 	}
-	last := len(found) - 1
-	text := found[last]
-	if last > 0 {
-		text = strings.Join(found[:last], ", ") + " or " + text
+	return ": did you mean " + List(found, "or") + "?"
+}
+
+// List joins names, of which there is one at least, as in "a, b and c".
+func List(names []string, and string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
 	}
-	return ": did you mean " + text + "?"
+	return strings.Join(names[:last], ", ") + " " + and + " " + names[last]
 }
 
 // Distance returns how many edits make b of a: a character added, removed or replaced, or two neighbours swapped (optimal

@@ -188,7 +188,7 @@ func supported() string {
 	for _, k := range kinds {
 		all = append(all, k.scheme+":"+k.form)
 	}
-	return strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
+	return near.List(all, "and")
 }
 
 // schemeOf returns the scheme for a store's usual port; of any other port, that of Redis.
