@@ -66,38 +66,23 @@ func sign(text string) (rest string, negative bool) {
 	return strings.TrimPrefix(text, "+"), false
 }
 
-// nanosIn maps each unit to its nanoseconds.
-var nanosIn = map[byte]int64{'D': 86_400e9, 'H': 3_600e9, 'M': 60e9, 'S': 1e9}
+// secondsIn maps each unit to its seconds.
+var secondsIn = map[byte]int64{'D': 86_400, 'H': 3_600, 'M': 60, 'S': 1}
 
 // amount cuts a number and its unit off the front of text, and returns the nanoseconds.
 func amount(text string) (n *big.Int, unit byte, rest string, ok bool) {
 	text, negative := sign(text)
-	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	end := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' && r != ',' })
 	if end < 1 {
 		return nil, 0, "", false
 	}
-	n, ok = new(big.Int).SetString(text[:end], 10)
-	if !ok {
+	unit = text[end]
+	whole, fraction, fractional := strings.Cut(strings.Replace(text[:end], ",", ".", 1), ".")
+	n, ok = new(big.Int).SetString(whole+(fraction + "000000000")[:9], 10)
+	if !ok || whole == "" || fractional && (unit != 'S' || len(fraction) > 9) {
 		return nil, 0, "", false
 	}
-	fraction := ""
-	if text[end] == '.' || text[end] == ',' {
-		text = text[end+1:]
-		end = strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-		if end < 0 || end > 9 || text[end] != 'S' {
-			return nil, 0, "", false
-		}
-		fraction = text[:end]
-	}
-	unit = text[end]
-	n.Mul(n, big.NewInt(nanosIn[unit]))
-	if fraction != "" {
-		f, ok := new(big.Int).SetString((fraction + "000000000")[:9], 10)
-		if !ok {
-			return nil, 0, "", false
-		}
-		n.Add(n, f)
-	}
+	n.Mul(n, big.NewInt(secondsIn[unit]))
 	if negative {
 		n.Neg(n)
 	}
