@@ -15,14 +15,10 @@ const maxPattern = 64
 // of names, and * for any number of them, also zero.
 func CheckPattern(pattern string) error {
 	const named = "letters, digits, dots, dashes and underscores, and * for any number of them, as in orders, order-* or *"
-	for _, c := range []byte(pattern) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("._-*", c) >= 0:
-		default:
-			return firn.NewSyntaxError("pattern of namespaces", pattern, named)
-		}
-	}
-	if pattern == "" || len(pattern) > maxPattern {
+	switch {
+	case strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-*") != "":
+		return firn.NewSyntaxError("pattern of namespaces", pattern, named)
+	case pattern == "" || len(pattern) > maxPattern:
 		return firn.NewSyntaxError("pattern of namespaces", pattern, "1 to 64 "+named)
 	}
 	return nil

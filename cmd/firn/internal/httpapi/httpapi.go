@@ -30,7 +30,7 @@ type API struct {
 	service *issuing.Service
 	front   *issuing.Front
 	log     *slog.Logger
-	answers sync.Pool       // of *answer
+	batches sync.Pool       // of *issuing.Batch
 	bodies  sync.Pool       // of *body
 	ending  context.Context // done when streams must end
 	drain   context.CancelFunc

@@ -20,11 +20,6 @@ const maxKept = 1 << 20 // bytes
 // buffered is up to which length net/http sets Content-Length by itself, at less cost.
 const buffered = 2 << 10
 
-// An answer is the reusable memory of an answer.
-type answer struct {
-	batch issuing.Batch
-}
-
 // body is the reusable memory of a body. It is taken after the ids, since a request may wait for them.
 type body struct{ b []byte }
 
@@ -40,9 +35,9 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return a.front.Refuse(err)
 	}
-	made, ok := a.answers.Get().(*answer)
+	made, ok := a.batches.Get().(*issuing.Batch)
 	if !ok {
-		made = new(answer)
+		made = new(issuing.Batch)
 	}
 	defer a.recycle(made)
 	ctx, cancel, err := within(r)
@@ -50,7 +45,7 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 		return a.front.Refuse(err)
 	}
 	defer cancel()
-	ns, err := a.front.Issue(ctx, caller, ask, &made.batch)
+	ns, err := a.front.Issue(ctx, caller, ask, made)
 	if err != nil {
 		return err
 	}
@@ -59,7 +54,7 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 		text = new(body)
 	}
 	defer a.recycleBody(text)
-	if text.b, err = form.body(text.b[:0], ns, &made.batch); err != nil {
+	if text.b, err = form.body(text.b[:0], ns, made); err != nil {
 		return a.front.Refuse(err)
 	}
 	header := w.Header()
@@ -97,11 +92,11 @@ func within(r *http.Request) (context.Context, context.CancelFunc, error) {
 	return ctx, cancel, nil
 }
 
-// recycle keeps the memory of an answer for a later one, unless it is large.
-func (a *API) recycle(made *answer) {
-	made.batch.Release()
-	if max(cap(made.batch.IDs), cap(made.batch.Texts)) <= maxKept/8 {
-		a.answers.Put(made)
+// recycle keeps the memory of ids for a later answer, unless it is large.
+func (a *API) recycle(made *issuing.Batch) {
+	made.Release()
+	if max(cap(made.IDs), cap(made.Texts)) <= maxKept/8 {
+		a.batches.Put(made)
 	}
 }
 

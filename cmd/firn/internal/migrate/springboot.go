@@ -42,11 +42,10 @@ func (s spring) notFound(w http.ResponseWriter, r *http.Request) {
 // accepts returns the content type of the answer to a request, a text or else JSON. It answers itself if the method is not
 // allowed, or the client does not accept the form of the answer.
 func (s spring) accepts(w http.ResponseWriter, r *http.Request, text bool) (contentType string, ok bool) {
-	if !springAccepts(w, r) {
+	switch {
+	case !springAccepts(w, r):
 		s.front.Answered(http.StatusMethodNotAllowed)
 		return "", false
-	}
-	switch {
 	case text:
 		contentType = springTypeOfText(r)
 	case springTakesJSON(r):
@@ -143,18 +142,8 @@ func accepted(r *http.Request) (kinds []string, ok bool) {
 
 // isMediaType reports whether a text in lower case is a type and a subtype, as RFC 9110 writes them.
 func isMediaType(text string) bool {
-	slash := strings.IndexByte(text, '/')
-	if slash < 1 || slash == len(text)-1 {
-		return false
-	}
-	for i := range len(text) {
-		c := text[i]
-		letter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
-		if !letter && i != slash && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return true
+	kind, subtype, _ := strings.Cut(text, "/")
+	return kind != "" && subtype != "" && strings.Trim(kind+subtype, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == ""
 }
 
 // springAnswer answers with status 200.

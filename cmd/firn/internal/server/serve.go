@@ -306,7 +306,7 @@ func (s *Server) newPort() *rpc.Port {
 		cfg.TLS = s.certificates.over("h2")
 		cfg.Refused = func(from string, err error) { s.audit.DeniedTLS(from, err.Error()) }
 	}
-	if s.traces != nil && s.traces.On() {
+	if s.traces.On() {
 		cfg.Trace = s.traces.Call
 	}
 	return rpc.NewPort(cfg)

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ type Server struct {
 	records      *telemetry.Queue  // of the audit file; nil without one
 	certificates *certificates     // nil without TLS
 	http         atomic.Pointer[http.Handler]
-	traces       *telemetry.Traces // nil: no tracing
+	traces       *telemetry.Traces
 	clock        *clockWatch
 	timeouts     timeouts
 	lingering    atomic.Bool              // since shutdown was requested
@@ -101,7 +102,7 @@ func prepare(c Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build(c.Version))
 	cfg, log := c.Settings, c.Log
-	s := &Server{registry: registry, metrics: newMetrics(registry), log: log, timeouts: defaultTimeouts, traces: c.Traces}
+	s := &Server{registry: registry, metrics: newMetrics(registry), log: log, timeouts: defaultTimeouts, traces: cmp.Or(c.Traces, telemetry.Off())}
 	s.timeouts.linger = c.Linger
 	s.clock = newClockWatch(firn.SystemTime(), log, registry)
 	s.cfg.Store(&cfg)
@@ -138,13 +139,10 @@ func prepare(c Config) (*Server, error) {
 // open returns once one namespace can be served; from then on the server issues. After an error the
 // caller must close the server.
 func (s *Server) open(ctx context.Context, c Config) (err error) {
-	if c.Traces == nil {
-		c.Traces = telemetry.Off()
-	}
-	watched := telemetry.Watch(c.Store, s.registry, c.Traces.Tracer())
+	watched := telemetry.Watch(c.Store, s.registry, s.traces.Tracer())
 	s.service, err = issuing.Start(ctx, issuing.Config{
 		Settings: c.Settings, Base: c.Base, Store: watched,
-		Log: s.log, Registry: s.registry, Audit: s.audit, Traced: c.Traces.On(), Shares: s.shares,
+		Log: s.log, Registry: s.registry, Audit: s.audit, Traced: s.traces.On(), Shares: s.shares,
 	})
 	if err != nil {
 		return err
@@ -156,7 +154,7 @@ func (s *Server) open(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	s.answerWith(c.Traces.Handler(routes))
+	s.answerWith(s.traces.Handler(routes))
 	return nil
 }
 
