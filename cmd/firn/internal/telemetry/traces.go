@@ -27,6 +27,9 @@ import (
 	"github.com/firn-id/firn"
 )
 
+// inHeaders is how requests name their trace.
+var inHeaders = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+
 // Traces export spans. The zero value is not usable; see [Start].
 type Traces struct {
 	provider trace.TracerProvider
@@ -123,7 +126,7 @@ func (t *Traces) Handler(h http.Handler) http.Handler {
 	return otelhttp.NewHandler(h, "http",
 		otelhttp.WithTracerProvider(t.provider),
 		otelhttp.WithMeterProvider(metrics.NewMeterProvider()),
-		otelhttp.WithPropagators(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})),
+		otelhttp.WithPropagators(inHeaders),
 		otelhttp.WithFilter(func(r *http.Request) bool {
 			return r.URL.Path != "/livez" && r.URL.Path != "/readyz" && r.URL.Path != "/metrics"
 		}),
@@ -136,9 +139,12 @@ func (t *Traces) Stop(ctx context.Context) error { return t.stop(ctx) }
 // Call begins the span of a call of gRPC, as part of the trace that its header names; end ends it. A method is
 // SERVICE/NAME.
 func (t *Traces) Call(ctx context.Context, method string, header func(name string) string) (_ context.Context, end func(error)) {
-	from := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 	service, name, _ := strings.Cut(method, "/")
-	ctx, span := t.Tracer().Start(from.Extract(ctx, getter(header)), method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+	from := propagation.MapCarrier{}
+	for _, field := range inHeaders.Fields() {
+		from[field] = header(field)
+	}
+	ctx, span := t.Tracer().Start(inHeaders.Extract(ctx, from), method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("rpc.system", "grpc"), attribute.String("rpc.service", service), attribute.String("rpc.method", name)))
 	return ctx, func(err error) {
 		if err != nil {
@@ -147,15 +153,3 @@ func (t *Traces) Call(ctx context.Context, method string, header func(name strin
 		span.End()
 	}
 }
-
-// A getter is a header to read.
-type getter func(name string) string
-
-// Get implements [propagation.TextMapCarrier].
-func (g getter) Get(name string) string { return g(strings.ToLower(name)) }
-
-// Set implements [propagation.TextMapCarrier].
-func (getter) Set(string, string) {}
-
-// Keys implements [propagation.TextMapCarrier].
-func (getter) Keys() []string { return nil }
