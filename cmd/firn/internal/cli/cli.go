@@ -43,9 +43,6 @@ type usageError struct{ error }
 func (usageError) Is(target error) bool { return target == errUsage }
 func (e usageError) Unwrap() error      { return e.error }
 
-// errSilent ends a command without a message: the reader of its output has gone.
-var errSilent = errors.New("output closed")
-
 // A loggedError ends a command without a further message: the log has it.
 type loggedError struct{ error }
 
@@ -89,7 +86,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errSilent), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, syscall.EPIPE): // the reader of the output has gone
 		return exitError
 	case errors.As(err, new(loggedError)) && errors.Is(err, errUsage):
 		return exitUsage

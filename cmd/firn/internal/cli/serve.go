@@ -337,17 +337,13 @@ func listen(ctx context.Context, log *slog.Logger, onHTTP, onRESP, onGRPC addres
 		switch {
 		case errors.Is(failed, syscall.EADDRINUSE) && !a.optional && other != "":
 			err = fmt.Errorf("listen on %s (%s): the server listens on %s already: %s", a.text, a.from, other, separatePorts)
-			return nil
 		case errors.Is(failed, syscall.EADDRINUSE) && a.optional:
 			log.Warn("the default address of gRPC is in use: gRPC is only served on the address of HTTP, where it is slower",
 				"address", a.text, "advice", "give another address with "+a.from+", or off")
-			return nil
 		case errors.Is(failed, syscall.EADDRINUSE):
 			err = fmt.Errorf("listen on %s (%s): %w: end the program that listens there, or give another address", a.text, a.from, failed)
-			return nil
 		case failed != nil:
 			err = fmt.Errorf("listen on %s (%s): %w", a.text, a.from, failed)
-			return nil
 		}
 		return l
 	}

@@ -113,9 +113,9 @@ type verifyReport struct {
 }
 
 type verifiedFile struct {
-	name  string
-	first int64 // the position of its first line
-	lines lineUnit
+	name   string
+	first  int64 // the position of its first line
+	binary bool
 }
 
 // A place is where an id stands.
@@ -156,9 +156,8 @@ func (v *verification) place(at int64) place {
 	}
 	f := v.files[i]
 	p := place{File: f.name}
-	if f.lines == binaryIDs {
-		offset := (at - f.first) * 8
-		p.Byte = &offset
+	if f.binary {
+		p.Byte = new((at - f.first) * 8)
 	} else {
 		p.Line = at - f.first + 1
 	}
@@ -180,7 +179,7 @@ func (v *verification) run(ctx context.Context, names []string, stdin io.Reader,
 		} else if in, err = os.Open(name); err != nil {
 			return err
 		}
-		v.files = append(v.files, verifiedFile{name, next, read.unit})
+		v.files = append(v.files, verifiedFile{name, next, read.binary})
 		last, begun := firn.ID(0), false
 		err := read.each(meteredReader{in, p}, func(ids []firn.ID) error {
 			if ctx.Err() != nil {

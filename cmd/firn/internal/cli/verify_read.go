@@ -11,25 +11,17 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 )
 
-// A lineUnit is what positions in a file count.
-type lineUnit int
-
-const (
-	textLines lineUnit = iota
-	binaryIDs
-)
-
 // An idReader reads the ids of a file in order. Each calls ids for ids that follow each other, and other for a line that
 // has none: with the reason if the line is no id, and without if it is empty. An error is of reading.
 type idReader struct {
-	unit lineUnit
-	each func(in io.Reader, ids func([]firn.ID) error, other func(reason string)) error
+	binary bool // positions count ids of eight bytes, else lines
+	each   func(in io.Reader, ids func([]firn.ID) error, other func(reason string)) error
 }
 
 // lineReader returns the reader of a format.
 func lineReader(format string) (idReader, error) {
 	if format == "binary" {
-		return idReader{binaryIDs, eachBinary}, nil
+		return idReader{true, eachBinary}, nil
 	}
 	e, err := decode.ParseEncoding(format, "binary")
 	if err != nil {
@@ -39,7 +31,7 @@ func lineReader(format string) (idReader, error) {
 	if e == firn.Decimal {
 		parse = func(line []byte) (id firn.ID, err error) { return id, id.UnmarshalText(line) }
 	}
-	return idReader{textLines, func(in io.Reader, ids func([]firn.ID) error, other func(string)) error {
+	return idReader{false, func(in io.Reader, ids func([]firn.ID) error, other func(string)) error {
 		return eachLine(in, parse, ids, other)
 	}}, nil
 }
