@@ -95,27 +95,19 @@ func local(r *http.Request) bool {
 // page may not read the answer, but the request would have its effect: any page could use up
 // ids or make namespaces on the machine of its visitors.
 func foreignPage(r *http.Request) bool {
-	switch first(r.Header["Sec-Fetch-Site"]) {
+	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none": // the server's own page, or an address that the user typed
 		return false
 	case "":
 	default:
 		return true
 	}
-	origin := first(r.Header["Origin"]) // older browsers send only this, and not with GET
+	origin := r.Header.Get("Origin") // older browsers send only this, and not with GET
 	if origin == "" {
 		return false
 	}
 	from, err := url.Parse(origin)
 	return err != nil || !strings.EqualFold(from.Host, r.Host)
-}
-
-// first returns the first value of a header, whose name is in its canonical form.
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
 }
 
 // loopbackHost reports whether a Host header names this machine.

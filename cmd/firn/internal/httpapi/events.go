@@ -45,16 +45,14 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 		release()
 		return nil
 	}
-	ticker := time.NewTicker(eventsEvery)
-	defer ticker.Stop()
-	for {
+	for tick := time.Tick(eventsEvery); ; {
 		err := out.send("state", view)
 		release()
 		if err != nil {
 			return nil // the client has gone
 		}
 		select {
-		case <-ticker.C:
+		case <-tick:
 		case <-a.ending.Done():
 			return nil
 		case <-r.Context().Done():

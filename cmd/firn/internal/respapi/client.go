@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 )
@@ -57,12 +58,7 @@ const maxClientText = 256
 
 // plain reports whether a text is safe in the line that describes a client.
 func plain(text []byte) bool {
-	for _, b := range text {
-		if b <= ' ' || b > '~' {
-			return false
-		}
-	}
-	return len(text) <= maxClientText
+	return len(text) <= maxClientText && !bytes.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 func (c *conn) badName() {

@@ -5,6 +5,7 @@ package respapi
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
 // commandLimits bounds a command. All fields must be set: 0 allows nothing.
@@ -268,29 +269,16 @@ func unquote(line []byte, from int) (word []byte, next int, ok bool) {
 }
 
 func escaped(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'b':
-		return '\b'
-	case 'a':
-		return '\a'
+	if at := strings.IndexByte("nrtba", c); at >= 0 {
+		return "\n\r\t\b\a"[at]
 	}
 	return c
 }
 
 func hexDigit(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
+	at := strings.IndexByte("0123456789abcdefABCDEF", c)
+	if at > 15 {
+		at -= 6
 	}
-	return -1
+	return at
 }

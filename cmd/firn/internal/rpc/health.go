@@ -55,10 +55,8 @@ func (a *API) statuses(context.Context, *access.Caller, *health.HealthListReques
 // watch sends the current status and each change. At shutdown the last status is NOT_SERVING. It always returns an
 // error; extend is called before each wait.
 func (a *API) watch(ctx context.Context, r *health.HealthCheckRequest, extend func() error, send func(*health.HealthCheckResponse) error) error {
-	ticker := time.NewTicker(watchInterval)
-	defer ticker.Stop()
 	sent := health.HealthCheckResponse_UNKNOWN
-	for {
+	for tick := time.Tick(watchInterval); ; {
 		if err := extend(); err != nil {
 			return err
 		}
@@ -73,7 +71,7 @@ func (a *API) watch(ctx context.Context, r *health.HealthCheckRequest, extend fu
 			return shuttingDown()
 		}
 		select {
-		case <-ticker.C:
+		case <-tick:
 		case <-a.ending.Done():
 		case <-ctx.Done():
 			return context.Cause(ctx)

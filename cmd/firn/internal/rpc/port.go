@@ -141,11 +141,9 @@ func (p *Port) Close() error {
 
 // watch closes connections whose clients keep the server waiting. A timer for each request would cost more.
 func (p *Port) watch() {
-	ticker := time.NewTicker(min(checkEvery, p.cfg.Read/4, p.cfg.Write/4))
-	defer ticker.Stop()
-	for {
+	for tick := time.Tick(min(checkEvery, p.cfg.Read/4, p.cfg.Write/4)); ; {
 		select {
-		case now := <-ticker.C:
+		case now := <-tick:
 			p.check(now)
 		case <-p.stopped.Done():
 			return

@@ -73,11 +73,9 @@ func (w *clockWatch) look() {
 
 // run looks at the clocks until ctx ends.
 func (w *clockWatch) run(ctx context.Context) {
-	ticker := time.NewTicker(clockLook)
-	defer ticker.Stop()
-	for {
+	for tick := time.Tick(clockLook); ; {
 		select {
-		case <-ticker.C:
+		case <-tick:
 			w.look()
 		case <-ctx.Done():
 			return

@@ -19,14 +19,12 @@ const (
 // tidy gives memory that a past load needed back to the system. Go does that within minutes by itself; until then the
 // next load of another kind could exceed the memory of a container.
 func tidy(ctx context.Context) {
-	ticker := time.NewTicker(tidyEvery)
-	defer ticker.Stop()
 	var t tidying
-	for {
+	for tick := time.Tick(tidyEvery); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-tick:
 			if t.due(readMemory()) {
 				debug.FreeOSMemory()
 				t.done(readMemory())

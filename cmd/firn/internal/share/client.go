@@ -19,7 +19,6 @@ import (
 // Client has no limits: it stands for callers inside the process.
 type Client struct {
 	shares  *Shares
-	key     string
 	within  *Client // of an IPv6 network its /48, which has what its networks have; else nil
 	uses    int     // guarded by the mutex of shares
 	held    [resources]atomic.Int64

@@ -147,7 +147,7 @@ func (s *Shares) enter(key string) *Client {
 
 // add is called with the lock held.
 func (s *Shares) add(key string, ids int64) *Client {
-	c := &Client{shares: s, key: key, ids: semaphore.NewWeighted(ids), eachIDs: ids}
+	c := &Client{shares: s, ids: semaphore.NewWeighted(ids), eachIDs: ids}
 	s.clients[key] = c
 	return c
 }
