@@ -177,19 +177,19 @@ func (b *Book) OpenMetrics() bool { return b.config.OpenMetrics }
 // Identify returns the caller with these credentials. A wrong token is an error even where
 // no token is needed. If no tokens are configured at all, it ignores the token.
 func (b *Book) Identify(c Credentials) (*Caller, error) {
-	p := proof{local: c.Local, foreign: c.Foreign, certificate: c.Certificate, client: c.Client}
-	if c.Token != "" {
-		p.secret, p.sum = true, sha256.Sum256([]byte(c.Token))
+	p := proof{Credentials: c, secret: c.Token != ""}
+	if p.Token = ""; p.secret {
+		p.sum = sha256.Sum256([]byte(c.Token))
 	}
-	return b.identify(p, c.From)
+	return b.identify(p)
 }
 
-func (b *Book) identify(p proof, from string) (*Caller, error) {
+func (b *Book) identify(p proof) (*Caller, error) {
 	id, err := b.find(p)
 	if err != nil {
 		return nil, err
 	}
-	return &Caller{book: b, is: id, proof: p, from: from}, nil
+	return &Caller{book: b, is: id, proof: p}, nil
 }
 
 func (b *Book) find(p proof) (*identity, error) {
@@ -201,13 +201,13 @@ func (b *Book) find(p proof) (*identity, error) {
 		}
 		return id, nil
 	}
-	if p.foreign && b.local == nil {
+	if p.Foreign && b.local == nil {
 		return nil, unauthorized("a browser sent this request for a page of another origin: such a request needs a token in its own header, as pages may not use up ids on behalf of their visitors")
 	}
-	if p.certificate != nil {
-		if id := b.certified(p.certificate); id != nil {
-			if now := time.Now(); now.After(p.certificate.NotAfter) {
-				return nil, unauthorized("the certificate of %s ended on %s", id.Name, p.certificate.NotAfter.UTC().Format(time.RFC3339))
+	if p.Certificate != nil {
+		if id := b.certified(p.Certificate); id != nil {
+			if now := time.Now(); now.After(p.Certificate.NotAfter) {
+				return nil, unauthorized("the certificate of %s ended on %s", id.Name, p.Certificate.NotAfter.UTC().Format(time.RFC3339))
 			}
 			return id, nil
 		}
@@ -215,13 +215,13 @@ func (b *Book) find(p proof) (*identity, error) {
 	switch {
 	case b.anonymous != nil:
 		return b.anonymous, nil
-	case b.local != nil && p.local:
+	case b.local != nil && p.Local:
 		return b.local, nil
 	case b.local != nil:
 		return nil, unauthorized("the server serves only callers on its own machine (under the name localhost or 127.0.0.1, without a proxy, and not for web pages of other origins) as long as its configuration names no others: " +
 			"it needs tokens (firn token makes one), or anonymous: [\"*\"] for everyone")
-	case p.certificate != nil:
-		return nil, unauthorized("no token in the configuration has the certificate of %q", p.certificate.Subject.CommonName)
+	case p.Certificate != nil:
+		return nil, unauthorized("no token in the configuration has the certificate of %q", p.Certificate.Subject.CommonName)
 	}
 	return nil, unauthorized("a token is needed: Authorization: Bearer TOKEN over HTTP, AUTH TOKEN over the Redis protocol")
 }
@@ -253,7 +253,7 @@ func (b *Book) Current(c *Caller) (*Caller, error) {
 	if b.Knows(c) {
 		return c, nil
 	}
-	return b.identify(c.proof, c.from)
+	return b.identify(c.proof)
 }
 
 func unauthorized(format string, args ...any) error {
@@ -263,5 +263,5 @@ func unauthorized(format string, args ...any) error {
 // Knows reports whether the caller was identified with this book, by credentials that are
 // still valid.
 func (b *Book) Knows(c *Caller) bool {
-	return c.book == b && (c.proof.certificate == nil || !time.Now().After(c.proof.certificate.NotAfter))
+	return c.book == b && (c.proof.Certificate == nil || !time.Now().After(c.proof.Certificate.NotAfter))
 }

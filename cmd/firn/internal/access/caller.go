@@ -2,7 +2,6 @@ package access
 
 import (
 	"crypto/sha256"
-	"crypto/x509"
 	"fmt"
 	"net/http"
 
@@ -15,25 +14,23 @@ type Caller struct {
 	book  *Book
 	is    *identity
 	proof proof
-	from  string
 }
 
 // A proof identifies a caller, without the secret itself.
 type proof struct {
-	secret, local, foreign bool
-	sum                    [sha256.Size]byte
-	certificate            *x509.Certificate
-	client                 *share.Client // proves nothing; stays with the caller
+	Credentials                   // without the token
+	secret      bool              // there is one
+	sum         [sha256.Size]byte // of the secret
 }
 
 // Name returns the name of the caller's token; "anonymous" or "local" without one.
 func (c *Caller) Name() string { return c.is.Name }
 
 // From returns the caller's address, as the front end gave it.
-func (c *Caller) From() string { return c.from }
+func (c *Caller) From() string { return c.proof.From }
 
 // Client returns what has the shares of the caller's address; nil for no limits.
-func (c *Caller) Client() *share.Client { return c.proof.client }
+func (c *Caller) Client() *share.Client { return c.proof.Client }
 
 // Token returns the name of the caller's token; "" without one.
 func (c *Caller) Token() string {

@@ -73,13 +73,13 @@ func (a *API) Register(mux *http.ServeMux) {
 // Serve adds a request to a mux and to the description. Call it before the first request.
 func (a *API) Serve(mux *http.ServeMux, d *Route, h func(http.ResponseWriter, *http.Request) error) {
 	a.served = append(a.served, d)
-	mux.Handle(d.Path, a.handle(strings.Split(d.Methods, ", "), h))
+	mux.Handle(d.Path, a.handle(d.Methods, h))
 }
 
 // Direct serves requests for ids itself, and passes all others to mux, which would need a sixth of the time of such a
 // request to find the handler. The mux also serves paths that it would redirect or decode.
 func (a *API) Direct(mux http.Handler) http.Handler {
-	ids := a.handle(strings.Split(idsRoute.Methods, ", "), a.ids)
+	ids := a.handle(idsRoute.Methods, a.ids)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, found := strings.CutPrefix(r.URL.Path, idsPath)
 		if !found || name == "" || name[0] == '.' || r.URL.RawPath != "" || strings.IndexByte(name, '/') >= 0 {
@@ -111,14 +111,15 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 }
 
 // handle checks the method, and answers errors of h.
-func (a *API) handle(methods []string, h func(http.ResponseWriter, *http.Request) error) http.Handler {
-	allowed := strings.Join(methods, ", ")
+func (a *API) handle(allowed string, h func(http.ResponseWriter, *http.Request) error) http.Handler {
+	methods := strings.Split(allowed, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if slices.Contains(methods, r.Method) {
 			err = h(w, r)
 		} else {
-			err = a.notAllowed(w, r, allowed)
+			w.Header().Set("Allow", allowed)
+			err = a.front.Refuse(failure.New(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here: %s", r.Method, allowed))
 		}
 		if err != nil {
 			status := Fail(w, err)
@@ -127,19 +128,11 @@ func (a *API) handle(methods []string, h func(http.ResponseWriter, *http.Request
 	})
 }
 
-func (a *API) notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
-	w.Header().Set("Allow", allowed)
-	return a.front.Refuse(failure.New(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here: %s", r.Method, allowed))
-}
-
 // Readable passes GET and HEAD to h, and refuses other methods as the interface does.
 func (a *API) Readable(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			Fail(w, a.notAllowed(w, r, readMethods))
-			return
-		}
+	return a.handle(readMethods, func(w http.ResponseWriter, r *http.Request) error {
 		h.ServeHTTP(w, r)
+		return nil
 	})
 }
 
