@@ -56,7 +56,6 @@ const pauseless, maxAwake = 50 * time.Microsecond, time.Millisecond
 // A place is a connection's place in a limit of connections: an idle connection may have to leave it to a new one.
 type place interface {
 	Counted() net.Conn
-	Client() *share.Client
 	Idle(since time.Time)
 	Busy()
 }
@@ -64,10 +63,9 @@ type place interface {
 // uncounted is the place of a connection whose listener has no limit.
 type uncounted struct{ net.Conn }
 
-func (u uncounted) Counted() net.Conn   { return u.Conn }
-func (uncounted) Client() *share.Client { return nil }
-func (uncounted) Idle(time.Time)        {}
-func (uncounted) Busy()                 {}
+func (u uncounted) Counted() net.Conn { return u.Conn }
+func (uncounted) Idle(time.Time)      {}
+func (uncounted) Busy()               {}
 
 // placeOf returns the place of a connection, which may be encrypted.
 func placeOf(c net.Conn) place {

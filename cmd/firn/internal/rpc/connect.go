@@ -74,25 +74,15 @@ func (a *API) exchanged(h http.Handler, open bool) http.Handler {
 	})
 }
 
-// releaseAfterWrite defers release until the answer is written.
-func releaseAfterWrite(ctx context.Context, release func()) {
-	e, ok := ctx.Value(exchangeKey{}).(*exchange)
-	if !ok { // only in tests, where no answer is written
-		release()
-		return
-	}
-	e.release = release
+// exchangeIn returns the exchange of a request: every handler that is registered is exchanged.
+func exchangeIn(ctx context.Context) *exchange {
+	e, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return e
 }
-
-// errNoExchange is a bug in this package: every registered handler is exchanged.
-var errNoExchange = errors.New("a request without its exchange")
 
 // identify identifies the caller before the content of the request is read.
 func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ http.Header) (context.Context, error) {
-	e, ok := ctx.Value(exchangeKey{}).(*exchange)
-	if !ok {
-		return nil, a.fail(ctx, errNoExchange)
-	}
+	e := exchangeIn(ctx)
 	caller, err := a.front.Caller(e.request)
 	if err != nil {
 		e.counted = true
@@ -103,9 +93,7 @@ func (a *API) identify(ctx context.Context, _ connect.Spec, _ connect.Peer, _ ht
 
 // callerIn returns the caller that identify has found; nil in a method that is open to everyone. Each method calls it first.
 func callerIn(ctx context.Context) *access.Caller {
-	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-		e.counted = true // the method counts it
-	}
+	exchangeIn(ctx).counted = true // the method counts it
 	c, _ := ctx.Value(callerKey{}).(*access.Caller)
 	return c
 }
@@ -120,14 +108,14 @@ func (a overConnect) Generate(ctx context.Context, r *connect.Request[firnv1.Gen
 	if err := a.generate(ctx, callerIn(ctx), r.Msg, b); err != nil {
 		return nil, a.fail(ctx, err)
 	}
-	releaseAfterWrite(ctx, b.Detach())
+	exchangeIn(ctx).release = b.Detach()
 	return connect.NewResponse(response(b)), nil
 }
 
 // GenerateStream sends batch after batch.
 func (a overConnect) GenerateStream(ctx context.Context, r *connect.Request[firnv1.GenerateStreamRequest], to *connect.ServerStream[firnv1.GenerateResponse]) error {
 	from := callerIn(ctx)
-	plan, leave, err := a.open(clientIn(ctx), from, r.Msg)
+	plan, leave, err := a.open(exchangeIn(ctx).client, from, r.Msg)
 	if err != nil {
 		return a.fail(ctx, err)
 	}
@@ -176,7 +164,7 @@ func through[R, A any](ctx context.Context, a *API, r *connect.Request[R], do qu
 		return nil, a.fail(ctx, err)
 	}
 	if release != nil {
-		releaseAfterWrite(ctx, release)
+		exchangeIn(ctx).release = release
 	}
 	return connect.NewResponse(answer), nil
 }
@@ -213,7 +201,7 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 		}, options), true))
 	mux.Handle(path+"Watch", a.exchanged(connect.NewServerStreamHandler(path+"Watch",
 		func(ctx context.Context, r *connect.Request[health.HealthCheckRequest], to *connect.ServerStream[health.HealthCheckResponse]) error {
-			leave, err := enter(share.Watches, clientIn(ctx))
+			leave, err := enter(share.Watches, exchangeIn(ctx).client)
 			if err != nil {
 				return a.fail(ctx, err)
 			}
@@ -236,7 +224,7 @@ func (a *API) registerHealth(mux *http.ServeMux, options connect.HandlerOption) 
 
 // reflect answers questions about the schema.
 func (a *API) reflect(ctx context.Context, stream *connect.BidiStream[reflectionv1.ServerReflectionRequest, reflectionv1.ServerReflectionResponse]) error {
-	leave, err := enter(share.Watches, clientIn(ctx))
+	leave, err := enter(share.Watches, exchangeIn(ctx).client)
 	if err != nil {
 		return a.fail(ctx, err)
 	}
@@ -249,12 +237,4 @@ func (a *API) reflect(ctx context.Context, stream *connect.BidiStream[reflection
 		return question, err
 	}
 	return reflectionStream{receive: receive, send: stream.Send}.answer()
-}
-
-// clientIn returns the client of a request.
-func clientIn(ctx context.Context) *share.Client {
-	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-		return e.client
-	}
-	return nil
 }

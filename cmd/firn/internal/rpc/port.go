@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	// Requests may be compressed with gzip.
@@ -83,7 +84,7 @@ func NewPort(cfg PortConfig) *Port {
 	p := &Port{cfg: cfg, conns: map[*conn]struct{}{}}
 	p.stopped, p.stop = context.WithCancel(context.Background())
 	p.server = grpc.NewServer(
-		grpc.Creds(handshaker{p}),
+		grpc.Creds(handshaker{insecure.NewCredentials(), p}),
 		grpc.InTapHandle(p.tap),
 		grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxConcurrentStreams(maxConcurrent),
@@ -176,8 +177,11 @@ func (p *Port) check(now time.Time) {
 	}
 }
 
-// A handshaker begins connections.
-type handshaker struct{ port *Port }
+// A handshaker begins connections. Of the credentials a server uses only the handshake.
+type handshaker struct {
+	credentials.TransportCredentials
+	port *Port
+}
 
 // ServerHandshake implements [credentials.TransportCredentials]. The time for it is limited.
 func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -200,22 +204,6 @@ func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 	}
 	return c, c, nil
 }
-
-// ClientHandshake implements [credentials.TransportCredentials].
-func (handshaker) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, errors.ErrUnsupported
-}
-
-// Info implements [credentials.TransportCredentials].
-func (h handshaker) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: authType}
-}
-
-// Clone implements [credentials.TransportCredentials].
-func (h handshaker) Clone() credentials.TransportCredentials { return h }
-
-// OverrideServerName implements [credentials.TransportCredentials].
-func (handshaker) OverrideServerName(string) error { return errors.ErrUnsupported }
 
 // A method answers a request. Its error is one that package failure knows, or of grpc.
 type method func(a *API, c *call, stream grpc.ServerStream) error

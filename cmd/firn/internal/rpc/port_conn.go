@@ -48,10 +48,8 @@ type conn struct {
 	charged int   // of bytes, to the client's memory
 }
 
-const authType = "firn"
-
 // AuthType implements [credentials.AuthInfo].
-func (*conn) AuthType() string { return authType }
+func (*conn) AuthType() string { return "firn" }
 
 func newConn(p *Port, raw net.Conn) *conn {
 	c := &conn{Conn: raw, port: p, remote: raw.RemoteAddr().String(), local: raw.LocalAddr(), leave: func() {}}

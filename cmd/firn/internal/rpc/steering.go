@@ -50,11 +50,7 @@ type steering struct {
 // steer returns the steering of a stream; its handler must release it. During shutdown a
 // client that reads nothing has less time.
 func (a *API) steer(ctx context.Context) (*steering, error) {
-	e, ok := ctx.Value(exchangeKey{}).(*exchange)
-	if !ok {
-		return nil, errNoExchange
-	}
-	s := &steering{control: http.NewResponseController(e.response), lag: lag{stall: a.stall}}
+	s := &steering{control: http.NewResponseController(exchangeIn(ctx).response), lag: lag{stall: a.stall}}
 	s.sending = time.Now()
 	if err := s.extend(); err != nil {
 		return nil, err
