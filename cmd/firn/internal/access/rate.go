@@ -85,17 +85,15 @@ const sharedDebt = 10 * time.Second
 // NewBucket returns a bucket of a rate that is not zero, for one caller; now is a monotonic clock. Errors name
 // whose it is, as in "token shop".
 func NewBucket(who string, r Rate, now func() time.Duration) *Bucket {
-	return newBucket(who, r, longestDebt, now)
+	b := &Bucket{who: who, rate: r, debt: longestDebt, now: now}
+	b.paid.Store(int64(now()))
+	return b
 }
 
 // NewSharedBucket is NewBucket for all callers together.
 func NewSharedBucket(who string, r Rate, now func() time.Duration) *Bucket {
-	return newBucket(who, r, sharedDebt, now)
-}
-
-func newBucket(who string, r Rate, debt time.Duration, now func() time.Duration) *Bucket {
-	b := &Bucket{who: who, rate: r, debt: debt, now: now}
-	b.paid.Store(int64(now()))
+	b := NewBucket(who, r, now)
+	b.debt = sharedDebt
 	return b
 }
 

@@ -180,11 +180,9 @@ func (s *Server) Handler() http.Handler {
 
 // build returns the metric that has the version.
 func build(version string) prometheus.Collector {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "firn_build_info", Help: "1, with the version.", ConstLabels: prometheus.Labels{"version": version},
-	})
-	g.Set(1)
-	return g
+	}, func() float64 { return 1 })
 }
 
 // index is the answer to GET /.
