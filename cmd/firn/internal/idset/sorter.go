@@ -68,8 +68,10 @@ func newSorter(dir string, size int) *Sorter {
 func (s *Sorter) Add(ids []firn.ID) error {
 	for len(ids) > 0 {
 		if c := s.current; len(c.ids) == s.size || s.next-c.base > 1<<32-chunkIDs {
-			s.sort <- c
-			s.current = <-s.free
+			if len(c.ids) > 0 {
+				s.sort <- c
+				s.current = <-s.free
+			}
 			s.current.reset(s.next)
 			if err := s.sorted.failed(); err != nil {
 				return err
@@ -142,7 +144,7 @@ func (c *chunk) order(scratch *chunk) {
 		return
 	}
 	const bits = 11
-	if len(scratch.ids) < len(c.ids) {
+	if min(len(scratch.ids), len(scratch.at)) < len(c.ids) { // chunks may be cut short, and their slices have different capacities
 		scratch.ids, scratch.at = make([]uint64, len(c.ids)), make([]uint32, len(c.ids))
 	}
 	ids, at := c.ids, c.at

@@ -111,6 +111,23 @@ func TestASorterSkipsPositions(t *testing.T) {
 	}
 }
 
+// Positions have 32 bits within a chunk, which may begin with lines without ids, and be cut short by them.
+func TestASorterSkipsMorePositionsThanAChunkHas(t *testing.T) {
+	ids := []firn.ID{5, 6, 5, 3, 6}
+	const skipped = 1 << 32
+	got := repeatsOf(t, ids, func(s *Sorter) {
+		for _, id := range ids {
+			s.Skip(skipped)
+			if err := s.Add([]firn.ID{id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if want := wanted(ids, func(i int) int64 { return int64(i+1)*skipped + int64(i) }); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestASorterWithoutAPlaceToWrite(t *testing.T) {
 	s := NewSorter(filepath.Join(t.TempDir(), "missing"))
 	ids := make([]firn.ID, chunkIDs)
