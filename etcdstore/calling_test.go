@@ -24,8 +24,8 @@ import (
 type giver struct {
 	pb.UnimplementedKVServer
 	to   pb.KVClient
-	says codes.Code // for the next write; 0: wait for the answer
-	away error      // the answer to all calls, which are then not forwarded; nil: forward them
+	says codes.Code  // for the next write; 0: wait for the answer
+	away error       // the answer to all calls, which are then not forwarded; nil: forward them
 	hung atomic.Bool // reads wait
 	dead atomic.Bool // all calls do
 	txns atomic.Int64
