@@ -21,8 +21,8 @@ import (
 // calling configures how a client of n members, which take turns, makes each call. It fails instead of
 // waiting for a connection, and bounds its answer. A member without a leader says so at once, instead of after 7 s. A call that a
 // member did not begin, a write too, goes to the next, or to the next connection of the only one; and so does a read that a
-// member does not answer. Nothing else is repeated: the client would also repeat what a server or proxy gave up, and a write
-// that was applied would then look like a conflict.
+// member does not answer, if as much time is left for the next. Nothing else is repeated: the client would also repeat what a
+// server or proxy gave up, and a write that was applied would then look like a conflict.
 func calling(n int) grpc.UnaryClientInterceptor {
 	codec := newBounded()
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
@@ -35,20 +35,24 @@ func calling(n int) grpc.UnaryClientInterceptor {
 		if !reads || string(r.GetRangeEnd()) == after(string(r.GetKey())) { // it lists nothing
 			options = append(options, grpc.MaxCallRecvMsgSize(maxOther))
 		}
-		call := func(last bool) (err error, again bool) {
+		call := func(within time.Duration) (again bool, err error) {
 			var at peer.Peer
 			begun, asked, cancel := time.Now(), outgoing, func() {}
-			if reads && !last {
-				asked, cancel = context.WithTimeout(outgoing, patience)
+			if ends, ok := ctx.Deadline(); within > 0 && (!ok || ends.Sub(begun) >= 2*within) {
+				asked, cancel = context.WithTimeout(outgoing, within)
 			}
 			defer cancel()
 			err = invoke(asked, method, request, answer, cc, append(options, grpc.Peer(&at))...)
 			ended(at, begun, err)
-			return err, turnedAway(err) || err != nil && asked.Err() != nil && ctx.Err() == nil
+			return turnedAway(err) || err != nil && asked.Err() != nil && ctx.Err() == nil, err
 		}
-		err, again := call(n == 1)
-		for try := 1; try <= n && again; try++ {
-			err, again = call(try >= n-1)
+		within := time.Duration(0)
+		if reads && n > 1 {
+			within = patience
+		}
+		again, err := call(within)
+		for try := 0; try < n && again; try++ {
+			again, err = call(0)
 		}
 		if code := status.Code(err); (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() == nil {
 			return status.Error(codes.Unavailable, err.Error())

@@ -3,7 +3,6 @@ package etcdstore
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -23,7 +22,8 @@ const (
 	silence = 4 * time.Second
 	// patience is how long a call must have waited to say something about its connection.
 	patience = 1500 * time.Millisecond
-	// avoidance is how long a member that was silent is not dialed. It answers pings, and would get its share of the calls at once.
+	// avoidance is how long a member that was silent is not dialed, as long as others answer. It answers pings, and would
+	// get its share of the calls at once.
 	avoidance = 30 * time.Second
 	// leave is the least time between two connections that are closed because their members have no leader. Without it,
 	// calls would dial as fast as they fail.
@@ -35,46 +35,61 @@ const (
 
 // dialing returns a dialer of connections that are closed if their member hangs or has no leader. Such a member answers
 // pings, so gRPC would keep them. The next connection may lead to another one behind the name: an address, or a server of
-// a balancer, where it is the only one of n.
-func dialing(dialer *dial.Dialer, n int) func(context.Context, string) (net.Conn, error) {
+// a balancer.
+func dialing(dialer *dial.Dialer) func(context.Context, string) (net.Conn, error) {
 	var leaves rate
-	silent := &avoided{members: n, until: map[string]time.Time{}}
-	return func(ctx context.Context, member string) (net.Conn, error) {
-		if silent.has(member, time.Now()) {
+	all := &members{of: map[string]*member{}}
+	return func(ctx context.Context, name string) (net.Conn, error) {
+		if all.avoid(name, time.Now()) {
 			return nil, errAvoided
 		}
-		dialed, err := dialer.Dial(ctx, "tcp", member)
+		dialed, err := dialer.Dial(ctx, "tcp", name)
 		if err != nil {
+			all.note(name, func(m *member) { m.answers = false })
 			return nil, err
 		}
 		life := backend.ConnectionLife - rand.N(backend.ConnectionLife/4) // those to all members must not end together
 		kept := ageing(dial.Impatient(dialed, answerTimeout, false), life)
-		return &connection{Conn: kept, dialed: dialed, leaves: &leaves, silenced: func(now time.Time) { silent.add(member, now) }, gone: make(chan struct{})}, nil
+		return &connection{Conn: kept, dialed: dialed, leaves: &leaves, note: func(what func(*member)) { all.note(name, what) }, gone: make(chan struct{})}, nil
 	}
 }
 
 var errAvoided = errors.New("it answered nothing lately; other members are asked")
 
-// avoided are the members that were silent, as long as most are not: then a member that serves is among the others, if any does.
-type avoided struct {
-	members int
-
-	mu    sync.Mutex
-	until map[string]time.Time
+// members is what is known of each member.
+type members struct {
+	mu sync.Mutex
+	of map[string]*member
 }
 
-func (a *avoided) add(member string, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.until[member] = now.Add(avoidance)
+type member struct {
+	silent  time.Time // when it last was, for so long that its connection was closed
+	answers bool      // its latest call was answered, and no attempt to connect failed since
 }
 
-func (a *avoided) has(member string, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	maps.DeleteFunc(a.until, func(_ string, until time.Time) bool { return !now.Before(until) })
-	_, has := a.until[member]
-	return has && 2*len(a.until) < a.members
+func (m *members) note(name string, what func(*member)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of[name] == nil {
+		m.of[name] = new(member)
+	}
+	what(m.of[name])
+}
+
+// avoid reports whether a member is not to be dialed now. If all others fail, it may be the only one that serves, and a
+// holder must find it before newcomers have waited for long enough.
+func (m *members) avoid(name string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at := m.of[name]; at == nil || now.Sub(at.silent) >= avoidance {
+		return false
+	}
+	for other, at := range m.of {
+		if other != name && at.answers {
+			return true
+		}
+	}
+	return false
 }
 
 // rate limits how often a client closes a connection because its member has no leader.
@@ -97,9 +112,9 @@ func (r *rate) allows(now time.Time) bool {
 // connection is a connection to a member.
 type connection struct {
 	net.Conn
-	dialed   net.Conn
-	leaves   *rate
-	silenced func(now time.Time) // is told when the connection is closed for silence
+	dialed net.Conn
+	leaves *rate
+	note   func(what func(*member)) // of its member
 
 	mu       sync.Mutex
 	answered time.Time // when the latest call was
@@ -146,10 +161,12 @@ func (c *connection) serves(begun, now time.Time, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if noLeader(err) {
+		c.note(func(m *member) { m.answers = false })
 		return !c.leaves.allows(now)
 	}
 	if code := status.Code(err); code != codes.Canceled && code != codes.DeadlineExceeded {
 		c.answered, c.silent = now, time.Time{}
+		c.note(func(m *member) { m.answers = err == nil }) // a proxy without a member answers with errors
 		return true
 	}
 	if now.Sub(begun) < patience {
@@ -161,9 +178,12 @@ func (c *connection) serves(begun, now time.Time, err error) bool {
 	if c.silent.IsZero() {
 		c.silent = begun
 	}
-	if now.Sub(c.silent) < silence {
-		return true
-	}
-	c.silenced(now)
-	return false
+	silent := now.Sub(c.silent) >= silence
+	c.note(func(m *member) {
+		m.answers = m.answers && now.Sub(c.silent) < patience
+		if silent {
+			m.silent = now
+		}
+	})
+	return !silent
 }

@@ -150,6 +150,30 @@ func TestAHungMemberOfSeveralIsAvoided(t *testing.T) {
 	}
 }
 
+// The others are down, which is not silence. A holder must find the member before newcomers have waited for long enough.
+func TestAMemberThatWasSilentIsAskedIfNoOtherAnswers(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	g := new(giver)
+	s := open(t, "etcd://"+servers.Nowhere(t)+","+servers.Nowhere(t)+","+g.front(t, server))
+	g.dead.Store(true)
+	for begun := time.Now(); time.Since(begun) < 3*look; {
+		if err := get(t, s, look); err == nil {
+			t.Fatal("it does not hang")
+		}
+	}
+	g.dead.Store(false)
+	for begun := time.Now(); ; {
+		err := get(t, s, look)
+		if err == nil {
+			break
+		}
+		if time.Since(begun) > look {
+			t.Fatalf("it was not asked within %v: %v", look, err)
+		}
+	}
+}
+
 func TestACallThatEndsEarlyKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t)

@@ -125,9 +125,6 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	}
 	var moved error
 	report := importReport{From: from.word, DryRun: f.dryRun, Rows: plan.Rows, YAML: string(plan.YAML(from.word, url)), Skipped: plan.Skipped(), beside: f.margin >= 0}
-	if _, err := settings.Parse("the configuration for firn serve", []byte(report.YAML)); err != nil {
-		return fmt.Errorf("nothing was imported: firn serve would refuse this table: %w; leave names out with --skip", err)
-	}
 	if !f.dryRun {
 		if err := f.keepYAML(report.YAML); err != nil {
 			return err
@@ -211,11 +208,14 @@ func (f *importFlags) openFor(ctx context.Context) (store.Store, error) {
 	return s, err
 }
 
-// keepYAML writes the file of --config, if it is given. Call it before counters are written: it fails if the file
-// exists with other content. A file with the same content comes from an earlier run.
+// keepYAML writes the file of --config, if it is given. Call it before counters are written: it fails if firn serve
+// would refuse the file, or if it exists with other content. A file with the same content comes from an earlier run.
 func (f *importFlags) keepYAML(text string) (err error) {
 	if f.config == "" {
 		return nil
+	}
+	if _, err := settings.Parse(f.config, []byte(text)); err != nil {
+		return fmt.Errorf("nothing was imported: firn serve would refuse this file: %w; leave names out with --skip, or divide the configuration that is printed without --config", err)
 	}
 	file, err := os.OpenFile(f.config, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

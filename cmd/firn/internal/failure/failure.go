@@ -95,6 +95,15 @@ func OfDeadline(ctx context.Context, err error) error {
 	return f
 }
 
+// GaveUp reports whether an error is that of a request that ended before its answer, by its client or its time-out.
+func GaveUp(err error) bool {
+	if err == nil {
+		return false
+	}
+	code := Of(err).Code
+	return code == codeGone || code == codeTimedOut
+}
+
 // classes are the library's errors in the order in which they decide: one may wrap another.
 var classes = []struct {
 	is     error
@@ -108,7 +117,7 @@ var classes = []struct {
 	{sequence.ErrExhausted, http.StatusServiceUnavailable, "exhausted"},
 	{numbering.ErrExhausted, http.StatusServiceUnavailable, "exhausted"},
 	{sequence.ErrSetBack, http.StatusServiceUnavailable, "set_back"},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timed_out"},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, codeTimedOut},
 	{context.Canceled, statusGone, codeGone},
 	// The store and the configuration differ; the request is not to blame. So these come before ErrSyntax and ErrRange.
 	{store.ErrForeign, http.StatusServiceUnavailable, Mismatch},
@@ -138,5 +147,9 @@ func classify(err error) (status int, code string) {
 // is nginx's.
 const statusGone = 499
 
-// codeGone is the code of requests whose callers did not wait.
-const codeGone = "canceled"
+const (
+	// codeGone is the code of requests whose callers did not wait.
+	codeGone = "canceled"
+	// codeTimedOut is that of requests that the server ended.
+	codeTimedOut = "timed_out"
+)

@@ -225,7 +225,7 @@ func (r rates) take(ids int) error {
 // settle returns ids to the rates that were charged but not issued, after an error or fewer ids. They stay charged if the
 // request was given up: the store may have counted them. Otherwise callers who give up early would use a counter up past any rate.
 func (r rates) settle(ids int, err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if ids == 0 || failure.GaveUp(err) {
 		return
 	}
 	for _, on := range r {

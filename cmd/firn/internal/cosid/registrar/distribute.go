@@ -27,7 +27,7 @@ type request struct {
 	claimed bool // this call has tried to make the instance the holder of claim
 	claim   int
 	undo    func()  // of Instance.New; may only be called until a machine is written, since a lost answer hides that
-	wrote   bool    // a machine was written, or may be
+	wrote   bool    // a write of a machine was begun, whatever its outcome
 	held    machine // as written; revision 0 if the write failed or its answer was lost
 }
 
