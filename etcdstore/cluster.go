@@ -46,13 +46,13 @@ func calling(n int) grpc.UnaryClientInterceptor {
 			ended(at, begun, err)
 			return turnedAway(err) || err != nil && asked.Err() != nil && ctx.Err() == nil, err
 		}
-		within := time.Duration(0)
-		if reads && n > 1 {
-			within = patience
-		}
-		again, err := call(within)
-		for try := 0; try < n && again; try++ {
-			again, err = call(0)
+		again, err := true, error(nil)
+		for try := 0; try <= n && again; try++ {
+			within := time.Duration(0)
+			if reads && try < n-1 {
+				within = patience
+			}
+			again, err = call(within)
 		}
 		if code := status.Code(err); (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() == nil {
 			return status.Error(codes.Unavailable, err.Error())
