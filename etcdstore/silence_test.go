@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn/etcdstore"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/backend"
 	"github.com/firn-id/firn/store/dial"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
@@ -177,6 +178,17 @@ func TestAMemberThatWasSilentIsAskedIfNoOtherAnswers(t *testing.T) {
 func TestACallThatEndsEarlyKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t)
+	for !keepsItsConnection(t, server) { // its age ended it first, on a busy machine
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// keepsItsConnection reports whether the calls took less time than a connection lasts.
+func keepsItsConnection(t *testing.T, server *servers.Server) bool {
+	t.Helper()
+	begun := time.Now()
 	g := new(giver)
 	address := g.front(t, server)
 	balancer, connections := turns(t, address, address)
@@ -193,7 +205,7 @@ func TestACallThatEndsEarlyKeepsItsConnection(t *testing.T) {
 	}
 	// One that waits in vain while others are answered says nothing about the connection either.
 	failed := make(chan error)
-	go func() { failed <- get(t, s, look) }()
+	go func() { failed <- get(t, s, look*2/3) }()
 	var err error
 	for n, writes := 0, true; writes; n++ {
 		select {
@@ -206,9 +218,14 @@ func TestACallThatEndsEarlyKeepsItsConnection(t *testing.T) {
 		}
 	}
 	g.hung.Store(false)
-	if err == nil || get(t, s, look) != nil || connections.Load() != before {
-		t.Errorf("%v; %d more connections", err, connections.Load()-before)
+	again, more := get(t, s, look), connections.Load()-before
+	if time.Since(begun) > backend.ConnectionLife*3/4 {
+		return false
 	}
+	if err == nil || again != nil || more != 0 {
+		t.Errorf("%v, %v; %d more connections", err, again, more)
+	}
+	return true
 }
 
 // The kernel accepts connections for a program that has stopped.
