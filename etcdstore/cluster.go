@@ -21,8 +21,8 @@ import (
 // calling configures how a client of n members, which take turns, makes each call. It fails instead of
 // waiting for a connection, and bounds its answer. A member without a leader says so at once, instead of after 7 s. A call that a
 // member did not begin, a write too, goes to the next, or to the next connection of the only one; and so does a read that a
-// member does not answer, if as much time is left for the next. Nothing else is repeated: the client would also repeat what a
-// server or proxy gave up, and a write that was applied would then look like a conflict.
+// member does not answer within patience. Nothing else is repeated: the client would also repeat what a server or proxy gave
+// up, and a write that was applied would then look like a conflict.
 func calling(n int) grpc.UnaryClientInterceptor {
 	codec := newBounded()
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
@@ -38,7 +38,7 @@ func calling(n int) grpc.UnaryClientInterceptor {
 		call := func(within time.Duration) (again bool, err error) {
 			var at peer.Peer
 			begun, asked, cancel := time.Now(), outgoing, func() {}
-			if ends, ok := ctx.Deadline(); within > 0 && (!ok || ends.Sub(begun) >= 2*within) {
+			if within > 0 {
 				asked, cancel = context.WithTimeout(outgoing, within)
 			}
 			defer cancel()
