@@ -167,8 +167,10 @@ func checkCount(count, limit int) error {
 // issue may call it again with the new namespace. Count is the sum over all requests, which get the same answer.
 func (f *Front) issue(caller *access.Caller, ns *Namespace, requests, count int, take func(*Namespace) (int, error)) error {
 	on := rates{caller.Bucket(), ns.bucket}
-	if err := on.take(count); err != nil {
-		return f.failed(ns.name, requests, err)
+	if on != (rates{}) {
+		if err := on.take(count); err != nil {
+			return f.failed(ns.name, requests, err)
+		}
 	}
 	issued, err := f.service.take(ns, take)
 	on.settle(count-issued, err)
