@@ -189,7 +189,7 @@ func TestAnAnswerThatIsSentTwiceIsNotUsedTwice(t *testing.T) {
 		}
 	}
 	if twice == 0 {
-		t.Error("no answer was sent twice: the test is none")
+		t.Error("no answer was sent twice: this test shows nothing")
 	}
 }
 

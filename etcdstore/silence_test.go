@@ -147,7 +147,7 @@ func TestAHungMemberOfSeveralIsAvoided(t *testing.T) {
 		}
 	}
 	if n := hangs.gets.Load() + hangs.txns.Load(); n == 0 {
-		t.Error("the member was never asked: the test is none")
+		t.Error("the member was never asked: this test shows nothing")
 	}
 }
 

@@ -208,7 +208,7 @@ func TestAStoreThatNeverConfirmsGivesNothing(t *testing.T) {
 			}
 		}
 		if w.value() == "" {
-			t.Error("nothing was applied: the test is none")
+			t.Error("nothing was applied: this test shows nothing")
 		}
 	})
 }

@@ -265,8 +265,8 @@ func newHelp() *cobra.Command {
 
 // asJSON reports whether --json is given.
 func asJSON(cmd *cobra.Command) bool {
-	on, _ := cmd.Flags().GetBool("json") // false for a command without it
-	return on
+	f := cmd.Flags().Lookup("json")
+	return f != nil && f.Value.String() == "true" // some commands print text alone
 }
 
 // answer prints a result: as JSON with --json, else as show does.

@@ -283,8 +283,7 @@ func (s *Service) release(from, kept *snapshot) error {
 	for i, end := range ends {
 		group.Go(func() error { errs[i] = end(ctx); return nil })
 	}
-	_ = group.Wait() // the errors are in errs
-	return errors.Join(errs...)
+	return errors.Join(append(errs, group.Wait())...)
 }
 
 // Memory is what the process knows of the store's counters.

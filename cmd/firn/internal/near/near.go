@@ -1,4 +1,4 @@
-// Package near finds the known names that a misspelt name is near to.
+// Package near words what errors and help say of names: it lists them, and finds those that a misspelt name is near to.
 package near
 
 import (

@@ -76,8 +76,7 @@ func (a *API) exchanged(h http.Handler, open bool) http.Handler {
 
 // exchangeIn returns the exchange of a request: every handler that is registered is exchanged.
 func exchangeIn(ctx context.Context) *exchange {
-	e, _ := ctx.Value(exchangeKey{}).(*exchange)
-	return e
+	return ctx.Value(exchangeKey{}).(*exchange) //nolint:errcheck,forcetypeassert // else a handler was registered wrongly
 }
 
 // identify identifies the caller before the content of the request is read.

@@ -64,9 +64,12 @@ func reportOutside(part any, report func(err error, key string)) {
 		if !ok || n == nil {
 			continue
 		}
-		low, high, _ := strings.Cut(s.Allowed, " to ")
-		least, _ := strconv.ParseInt(low, 10, 64)
-		most, _ := strconv.ParseInt(high, 10, 64)
+		low, high, isRange := strings.Cut(s.Allowed, " to ")
+		least, lowErr := strconv.ParseInt(low, 10, 64)
+		most, highErr := strconv.ParseInt(high, 10, 64)
+		if !isRange || lowErr != nil || highErr != nil {
+			panic(fmt.Sprintf("settings: %s needs a range in its tag, not %q", s.Key, s.Allowed))
+		}
 		if value := int64(*n); value < least || value > most {
 			report(firn.NewRangeError(s.Key, value, least, most, ""), s.Key)
 		}
