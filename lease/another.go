@@ -65,7 +65,7 @@ func (l *Lease) halt(ctx context.Context, lost firn.Grant, cause error) {
 	overlap := errors.Is(cause, ErrOverlap)
 	if overlap {
 		l.note(func(s *State) {
-			if s.Overlaps == 0 || l.overlap.Worker != lost.Worker || l.overlap.After != lost.After { // not yet counted
+			if s.Overlaps == 0 || !same(l.overlap, lost) { // not yet counted
 				l.overlap = lost
 				s.Overlaps++
 			}

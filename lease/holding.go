@@ -25,29 +25,31 @@ func (s *poolSource) Look(ctx context.Context, held firn.Grant) error {
 	return err
 }
 
-// keep looks at a slot.
+// keep looks at a slot, and twice if the first look restored it: that leaves the fence where it was.
 func (s *poolSource) keep(ctx context.Context, held firn.Grant, ask *Ask) (firn.Grant, error) {
 	ctx = store.Urgent(ctx)
+	held, restored, err := s.look(ctx, held, ask)
+	if restored && ask != nil {
+		held, _, err = s.look(ctx, held, ask)
+	}
+	return held, err
+}
+
+// look makes one look at a slot, and reports whether that restored it.
+func (s *poolSource) look(ctx context.Context, held firn.Grant, ask *Ask) (_ firn.Grant, restored bool, err error) {
 	h, err := s.holding(held)
 	if err == nil {
 		err = h.overlap
 	}
 	if err != nil {
-		return held, err
+		return held, false, err
 	}
 	current := s.beginLook(ctx, h)
-	held, restored, err := s.stay(ctx, current, held, ask)
-	if restored && ask != nil { // the fence is only where it was
-		if h, err = s.holding(held); err != nil { // with that this look counted
-			return held, err
-		}
-		current = s.beginLook(ctx, h)
-		held, _, err = s.stay(ctx, current, held, ask)
-	}
+	held, restored, err = s.stay(ctx, current, held, ask)
 	if err != nil {
 		current.failed(err)
 	}
-	return held, err
+	return held, restored, err
 }
 
 // stay reads a slot and writes what the rules decide. With an ask, it moves the fence, unless the slot was forgotten: then it

@@ -55,8 +55,8 @@ func (l *Lease) turn(ctx context.Context) bool {
 	began := clock.Monotonic()
 	l.tellEnd()
 	looked := l.keep(ctx)
-	if left := l.cfg.Look - (clock.Monotonic() - began); looked && left > 0 {
-		l.giveBack(ctx, min(left, patience(l.cfg.Look)))
+	if looked {
+		l.giveBack(ctx, min(began+l.cfg.Look-clock.Monotonic(), patience(l.cfg.Look)))
 	}
 	return looked
 }

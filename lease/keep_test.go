@@ -429,6 +429,20 @@ func TestAnOverlapStopsTheGenerator(t *testing.T) {
 	}
 }
 
+// Whatever grant an overlap is of, it is counted once.
+func TestEachOverlapIsCountedOnce(t *testing.T) {
+	source := overlapping{&leaver{give: []int64{0}, fail: func(context.Context, int64) error { return errAway }}}
+	l := must(start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}}))
+	l.grant = firn.Grant{Worker: 0, After: 0, Through: 8}
+	for i, grant := range []firn.Grant{l.grant, l.grant, {Worker: 1, Through: 9}, {Worker: 1, After: 9, Through: 20}, {Worker: 1, After: 9, Through: 20}} {
+		l.grant = grant
+		l.halt(context.Background(), grant, ErrOverlap)
+		if s := l.State(); s.Overlaps != []int64{1, 1, 2, 3, 3}[i] {
+			t.Errorf("after %d overlaps: %+v", i+1, s)
+		}
+	}
+}
+
 // A lease that had issued no id need not wait until its fence has passed, either.
 func TestAfterAnOverlapTheGeneratorContinuesWithAnotherWorkerAtOnce(t *testing.T) {
 	for _, issued := range []bool{true, false} {

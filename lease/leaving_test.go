@@ -328,6 +328,18 @@ func (f *fickle) Renew(ctx context.Context, held firn.Grant, ask Ask) (firn.Gran
 
 func (f *fickle) Look(context.Context, firn.Grant) error { return f.look }
 
+// A release would only delay the next try.
+func TestAfterAFailedLookNoWorkerIsReleased(t *testing.T) {
+	source := &fickle{leaver: &leaver{give: []int64{1}}}
+	l := must(start(t.Context(), source, Config{Generator: firn.Config{Time: newMachine()}}))
+	l.left = []pendingRelease{{grant: firn.Grant{Worker: 2, Through: l.grant.Through}}}
+	for _, source.look = range []error{errAway, nil} {
+		if looked := l.turn(t.Context()); looked != (source.look == nil) || looked != slices.Equal(source.released, []int64{2}) {
+			t.Errorf("%v: %v are released", source.look, source.released)
+		}
+	}
+}
+
 // A brief source first grants a tick or two.
 type brief struct{ *fickle }
 

@@ -59,11 +59,13 @@ func Lend(ctx context.Context, cfg Config, initial time.Duration) (*Loan, firn.G
 		ask.Window = min(firn.Tick((initial+l.slots.rules.tolerance)/l.Layout().Unit()), l.window) // after the tick that begins next
 		return ask
 	})
-	l.worker = grant.Worker
-	if h, ok := l.holding(); ok {
-		l.saw(h.looked)
+	if err != nil {
+		return nil, firn.Grant{}, err
 	}
-	return l, grant, err
+	l.worker = grant.Worker
+	h, _ := l.holding()
+	l.saw(h.looked)
+	return l, grant, nil
 }
 
 // NewLoan returns the loan with a handle. It makes no call of the store.

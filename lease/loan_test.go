@@ -758,6 +758,23 @@ func TestTheClockOfALoanThatAnotherServerHolds(t *testing.T) {
 	}
 }
 
+// The store may forget the loan while its answer is under way.
+func TestTheClockOfALoanIsThatOfTheStartOfALook(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(1)
+	hooks := &hooked{Store: s[0].cfg.Store}
+	s[0].cfg.Store = hooks
+	p := s[0].lend(t)
+	loan := s[0].loans[p.handle]
+	w.time.Pass(3 * time.Second)
+	before := loan.Now()
+	hooks.afterRead = func() { w.time.Pass(time.Second) }
+	must(loan.Look(background, p.fence))
+	if got := loan.Clock(); got != before || loan.Now() != before+1000 {
+		t.Errorf("it shows %d after a look that began at %d and ended at %d", got, before, loan.Now())
+	}
+}
+
 // The error of the server's clock and that of the program's do not add up.
 func TestAProgramSeesTheStoresClock(t *testing.T) {
 	w := newWorld(t)
