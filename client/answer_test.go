@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,7 +39,8 @@ func raw(t *testing.T, answer string) *httptest.Server {
 			return
 		}
 		defer conn.Close()
-		if _, err := io.WriteString(conn, answer); err != nil && !errors.Is(err, net.ErrClosed) {
+		once := "Firn-Once: " + r.URL.Query().Get("once") + "\r\n"
+		if _, err := io.WriteString(conn, strings.Replace(answer, "Firn-Once: ONCE\r\n", once, 1)); err != nil && !errors.Is(err, net.ErrClosed) {
 			t.Logf("the client does not read on: %v", err)
 		}
 	}))
@@ -62,7 +64,7 @@ func impatient(t *testing.T, cfg client.Config) (*client.Client, context.Context
 }
 
 func TestAnAnswerWithoutExactlyTheIDsAskedForIssuesNoID(t *testing.T) {
-	const text = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
+	const text = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nFirn-Once: ONCE\r\nConnection: close\r\n"
 	whole := func(body string) string { return fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", text, len(body), body) }
 	for name, test := range map[string]struct {
 		answer, want string
@@ -78,10 +80,11 @@ func TestAnAnswerWithoutExactlyTheIDsAskedForIssuesNoID(t *testing.T) {
 		"nothing":                 {whole(""), "ends after 0 of the 3", true},
 		"garbage":                 {whole("1\n2\n\xff\x00 3\n"), "is not an id", true},
 		"html":                    {strings.Replace(whole("1\n2\n3\n"), "text/plain", "text/html", 1), `it is "text/html; charset=utf-8", not text/plain`, true},
-		"no type":                 {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n1\n2\n3\n", "not text/plain", true},
+		"no type":                 {"HTTP/1.1 200 OK\r\nFirn-Once: ONCE\r\nContent-Length: 6\r\n\r\n1\n2\n3\n", "not text/plain", true},
 		"too big":                 {whole(strings.Repeat("1", 10_000)), "longer than 771 bytes", true},
 		"from a cache":            {strings.Replace(whole("1\n2\n3\n"), "Connection", "Age: 7\r\nConnection", 1), "it is 7 seconds old, from a cache", true},
-		"of another request":      {strings.Replace(whole("1\n2\n3\n"), "Connection", "Firn-Once: X7\r\nConnection", 1), "it is that of another request (Firn-Once: X7)", true},
+		"of another request":      {strings.Replace(whole("1\n2\n3\n"), "ONCE", "X7", 1), "it is that of another request (Firn-Once: X7)", true},
+		"not of Firn":             {strings.Replace(whole("1\n2\n3\n"), "Firn-Once: ONCE\r\n", "", 1), "it has no header Firn-Once: it is not Firn's, or a proxy removes the header", true},
 		"no answer":               {"", "EOF", false},
 		"no HTTP":                 {"SSH-2.0-OpenSSH_9.2\r\n", "malformed HTTP", false},
 		"an error of a proxy":     {"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\n<h1>502\n\x07", "502 Bad Gateway: <h1>502", false},
@@ -155,6 +158,34 @@ func TestAHiddenCacheNeverCausesADuplicate(t *testing.T) {
 	}
 }
 
+// As long as its servers start. Any text might be an id.
+func TestASentenceOfAProxyIsNoID(t *testing.T) {
+	behind := &fake{kind: "serial", next: 1, text: "ORD"}
+	var asked atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/ids/") && asked.Add(1)%2 == 1 {
+			fmt.Fprintln(w, "upstream is warming up")
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	c := newClient(t, client.Config{Servers: []string{proxy.URL}})
+	numbers, err := c.Texts("numbers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ORD1", "ORD2"} {
+		if got, err := numbers.Fetch(t.Context(), 1); err != nil || !slices.Equal(got, []string{want}) {
+			t.Errorf("%q, %v, want %s", got, err, want)
+		}
+	}
+	behind.set(func(f *fake) { f.kind, f.text, f.next = "snowflake", "", 7 })
+	if got, err := ids(t, c, "orders").Fetch(t.Context(), 1); err != nil || got[0] != 7 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // A proxy sends an answer a second time, in the place of the answer to a later request. The client asks again.
 func TestAnAnswerThatIsSentTwiceIsNotUsedTwice(t *testing.T) {
 	behind := &fake{kind: "sequence", next: 1}
@@ -202,6 +233,7 @@ func TestAnAnswerThatStallsIsGivenUpAndTheServerLeft(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Firn-Once", r.URL.Query().Get("once"))
 		fmt.Fprint(w, "1\n2\n")
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			t.Error(err)
@@ -222,14 +254,14 @@ func TestAnAnswerThatStallsIsGivenUpAndTheServerLeft(t *testing.T) {
 
 func TestNumbersThatDoNotFitAreRefused(t *testing.T) {
 	for _, number := range []string{"-1", "+1", "9223372036854775808", "18446744073709551617", "1e3", "0x1", "00000000000000000001"} {
-		s := raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n", len(number)+1, number))
+		s := raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nFirn-Once: ONCE\r\nContent-Length: %d\r\n\r\n%s\n", len(number)+1, number))
 		c := newClient(t, client.Config{Servers: []string{s.URL}})
 		if id, err := fetchOne(t.Context(), ids(t, c, "orders")); id != 0 || !errors.Is(err, client.ErrKind) {
 			t.Errorf("%s: %d, %v", number, id, err)
 		}
 	}
 	for number, want := range map[string]int64{"0": 0, "9223372036854775807": 1<<63 - 1, "0000000000000000007": 7} {
-		s := raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\n", len(number)+1, number))
+		s := raw(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nFirn-Once: ONCE\r\nContent-Length: %d\r\n\r\n%s\n", len(number)+1, number))
 		c := newClient(t, client.Config{Servers: []string{s.URL}})
 		if id, err := fetchOne(t.Context(), ids(t, c, "orders")); int64(id) != want || err != nil {
 			t.Errorf("%s: %d, %v", number, id, err)

@@ -28,7 +28,7 @@ func newInstant(most int) instant {
 }
 
 func (i instant) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/plain"}}, Request: r}
+	answer := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/plain"}, "Firn-Once": {r.URL.Query().Get("once")}}, Request: r}
 	if strings.HasPrefix(r.URL.Path, "/v1/namespaces/") {
 		answer.Header.Set("Content-Type", "application/json")
 		answer.Body = io.NopCloser(strings.NewReader(`{"kind":"snowflake","veil":"yes"}`))

@@ -37,6 +37,7 @@ func TestTheKindIsThatOfOneAnswer(t *testing.T) {
 			t.Error(err)
 		}
 		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Firn-Once", r.URL.Query().Get("once"))
 		for range count {
 			fmt.Fprintln(w, last.Add(1))
 		}

@@ -66,7 +66,7 @@ type exchange struct {
 	count     int    // ids asked for, as the hooks report it
 	method    string
 	path      string
-	once      string // what the answer repeats; "" for nothing
+	once      string // what onceHeader of the answer must repeat; "" for nothing
 	accept    string // the only media type accepted; "" for any
 	most      int    // bytes of the answer
 	read      func(body []byte) error
@@ -77,7 +77,7 @@ var bodies sync.Pool // of *bytes.Buffer
 // timeoutHeader has how long a server may take for ids, in milliseconds.
 const timeoutHeader = "Firn-Timeout-Ms"
 
-// onceHeader has what the request has as its parameter once.
+// onceHeader repeats the parameter once of the request.
 const onceHeader = "Firn-Once"
 
 // exchange makes a request to a server. Its error is an *[Error].
@@ -112,9 +112,12 @@ func (w *wire) exchange(ctx context.Context, address string, x exchange) (err er
 	if err != nil {
 		return &Error{Server: address, Err: transportError(ctx, err)}
 	}
-	if once := answer.Header.Get(onceHeader); once != "" && once != x.once { // a proxy may remove the header
-		// What follows on this connection may be of other requests too: not read to its end, it is closed.
+	if once := answer.Header.Get(onceHeader); once != x.once && (once != "" || answer.StatusCode == http.StatusOK) {
 		err := fmt.Errorf("%w: it is that of another request (%s: %s): a proxy or a cache mixes answers up", errAnswer, onceHeader, shown(once))
+		if once == "" {
+			err = fmt.Errorf("%w: it has no header %s: it is not Firn's, or a proxy removes the header", errAnswer, onceHeader)
+		}
+		// The connection may carry more answers to other requests, so it is closed with the rest of the body unread.
 		return &Error{Server: address, Status: answer.StatusCode, Err: errors.Join(err, answer.Body.Close())}
 	}
 	buf, ok := bodies.Get().(*bytes.Buffer)

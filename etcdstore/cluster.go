@@ -20,9 +20,10 @@ import (
 
 // calling configures how a client of n members, which take turns, makes each call. It fails instead of
 // waiting for a connection, and bounds its answer. A member without a leader says so at once, instead of after 7 s. A call that a
-// member did not begin, a write too, goes to the next, or to the next connection of the only one; and so does a read that a
-// member does not answer within patience. Nothing else is repeated: the client would also repeat what a server or proxy gave
-// up, and a write that was applied would then look like a conflict.
+// member did not begin, a write too, goes to the next member, or to the next connection of the only one. A read that a member
+// does not answer within patience goes to the next as well, which gets half of that more, since the answer may be large. Nothing else is
+// repeated: the client would also repeat what a server or proxy gave up, and a write that was applied would then look like a
+// conflict.
 func calling(n int) grpc.UnaryClientInterceptor {
 	codec := newBounded()
 	return func(ctx context.Context, method string, request, answer any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
@@ -35,11 +36,11 @@ func calling(n int) grpc.UnaryClientInterceptor {
 		if !reads || string(r.GetRangeEnd()) == after(string(r.GetKey())) { // it lists nothing
 			options = append(options, grpc.MaxCallRecvMsgSize(maxOther))
 		}
-		call := func(within time.Duration) (again bool, err error) {
+		call := func(try int) (again bool, err error) {
 			var at peer.Peer
 			begun, asked, cancel := time.Now(), outgoing, func() {}
-			if within > 0 {
-				asked, cancel = context.WithTimeout(outgoing, within)
+			if reads && n > 1 {
+				asked, cancel = context.WithTimeout(outgoing, patience+patience/2*time.Duration(try))
 			}
 			defer cancel()
 			err = invoke(asked, method, request, answer, cc, append(options, grpc.Peer(&at))...)
@@ -48,11 +49,7 @@ func calling(n int) grpc.UnaryClientInterceptor {
 		}
 		again, err := true, error(nil)
 		for try := 0; try <= n && again; try++ {
-			within := time.Duration(0)
-			if reads && try < n-1 {
-				within = patience
-			}
-			again, err = call(within)
+			again, err = call(try)
 		}
 		if code := status.Code(err); (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() == nil {
 			return status.Error(codes.Unavailable, err.Error())

@@ -54,7 +54,7 @@ func (s *poolSource) join(ctx context.Context, of part, wrote *store.Revision) (
 		if err := s.attend(ctx, pool, wait); err != nil {
 			err = turns.Ended(ctx, fmt.Sprintf("lease: wait %v, as %s (pool %q)", wait, why, s.cfg.Pool), err)
 			if errors.Is(err, context.DeadlineExceeded) {
-				err = fmt.Errorf("%w; each try waits from the start, and up to twice as long, so allow it more than %v", err, 2*wait)
+				err = fmt.Errorf("%w; each try starts the wait again and may need two of them: allow more than %v", err, 2*wait)
 			}
 			return Pool{}, reading{}, err
 		}

@@ -183,7 +183,7 @@ func TestANewcomerWithTooLittleTime(t *testing.T) {
 		c.Store, c.Generator.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, cancel}
 	})
 	_, err := s.Acquire(overdue{ctx}, ask)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), "each try waits from the start, and up to twice as long, so allow it more than 24s") {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), "each try starts the wait again and may need two of them: allow more than 24s") {
 		t.Error(err)
 	}
 }

@@ -185,7 +185,9 @@ func TestImportTakesOverCounters(t *testing.T) {
 
 	// more names than firn serve takes
 	sql("bad", "INSERT INTO leaf_alloc (biz_tag, max_id, step) SELECT CONCAT('many', seq), 1, 1 FROM seq_1_to_10001")
-	step(bad, "leaf --skip zero --skip top --rename =none --rename a=b=ab --config "+filepath.Join(t.TempDir(), "many.yaml"), 1, "nothing was imported", "number of entries 10003 is out of range: 0 to 10000", "--skip")
+	for _, dry := range []string{"", " --dry-run"} {
+		step(bad, "leaf --skip zero --skip top --rename =none --rename a=b=ab --config "+filepath.Join(t.TempDir(), "many.yaml")+dry, 1, "nothing was imported", "number of entries 10003 is out of range: 0 to 10000", "--skip")
+	}
 	absent(t, store, "many1")
 
 	// into a store whose URL has a password

@@ -1,4 +1,4 @@
-// Package host lets programs other than tests use what needs a test, such as the servers of package servers.
+// Package host lets programs use helpers that take a testing.TB, such as the servers of package servers.
 package host
 
 import (

@@ -105,7 +105,7 @@ type Book struct {
 
 // An identity is a possible caller.
 type identity struct {
-	Token     // of callers without one: its name and rights
+	Token     // for callers without a token, only its name and rights are set
 	may       patterns
 	leases    patterns
 	anonymous bool

@@ -173,7 +173,7 @@ func (b *Bucket) exceeded(n int, wait time.Duration) error {
 		"%s has used up its rate of %s: the request for %d ids is served in %v", b.who, b.rate, n, wait.Round(time.Millisecond)).After(wait)
 }
 
-// Return gives back n ids that were taken and not issued. A nil bucket has none.
+// Return gives back n ids that were taken and not issued. On a nil bucket it does nothing.
 func (b *Bucket) Return(n int) {
 	if b != nil {
 		b.paid.Add(-b.rate.cost(int64(n)))

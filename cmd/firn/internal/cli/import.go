@@ -125,6 +125,11 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 	}
 	var moved error
 	report := importReport{From: from.word, DryRun: f.dryRun, Rows: plan.Rows, YAML: string(plan.YAML(from.word, url)), Skipped: plan.Skipped(), beside: f.margin >= 0}
+	if f.config != "" {
+		if _, err := settings.Parse(f.config, []byte(report.YAML)); err != nil {
+			return fmt.Errorf("nothing was imported: firn serve would refuse this file: %w; leave names out with --skip, or divide the configuration that is printed without --config", err)
+		}
+	}
 	if !f.dryRun {
 		if err := f.keepYAML(report.YAML); err != nil {
 			return err
@@ -213,9 +218,6 @@ func (f *importFlags) openFor(ctx context.Context) (store.Store, error) {
 func (f *importFlags) keepYAML(text string) (err error) {
 	if f.config == "" {
 		return nil
-	}
-	if _, err := settings.Parse(f.config, []byte(text)); err != nil {
-		return fmt.Errorf("nothing was imported: firn serve would refuse this file: %w; leave names out with --skip, or divide the configuration that is printed without --config", err)
 	}
 	file, err := os.OpenFile(f.config, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-var onceParameter = Parameter{Name: "once", Help: "up to 64 letters and digits, other ones in each request. The answer repeats them, so a client can tell an answer that a cache has kept for another", Form: text}
+var onceParameter = Parameter{Name: "once", Help: "up to 64 letters, digits, - and _, other ones in each request. The answer repeats them, so a client can tell an answer that a cache has kept for another", Form: text}
 
 // The requests of leases. A program follows docs/leases.md: this description does not suffice.
 var (

@@ -78,13 +78,13 @@ func (f *Front) RenewLease(ctx context.Context, caller *access.Caller, pool, onc
 }
 
 // onceForm is what once may be.
-var onceForm = regexp.MustCompile(`^[A-Za-z0-9]{0,64}$`)
+var onceForm = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
 
 // CheckOnce returns a failure unless a text may be the once of a request. The answer repeats it. So a client that draws
 // another for each request can tell its answer from one that a cache has kept, or that a proxy has sent twice.
 func CheckOnce(once string) error {
 	if !onceForm.MatchString(once) {
-		return failure.BadRequest("bad_request", "once is %q: up to 64 letters and digits are allowed", once)
+		return failure.BadRequest("bad_request", "once is %q: up to 64 letters, digits, - and _ are allowed", once)
 	}
 	return nil
 }

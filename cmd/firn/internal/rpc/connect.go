@@ -50,7 +50,7 @@ type exchange struct {
 	response http.ResponseWriter
 	request  *http.Request
 	client   *share.Client
-	counted  bool   // Front has counted it or will, or it is not counted
+	counted  bool   // nothing is left to count
 	release  func() // called after the answer is written
 }
 

@@ -85,7 +85,6 @@ var codesOf = map[int]connect.Code{
 	http.StatusRequestEntityTooLarge: connect.CodeResourceExhausted,
 	http.StatusTooManyRequests:       connect.CodeResourceExhausted,
 	http.StatusServiceUnavailable:    connect.CodeUnavailable,
-	http.StatusGatewayTimeout:        connect.CodeDeadlineExceeded,
 	statusGone:                       connect.CodeCanceled,
 }
 

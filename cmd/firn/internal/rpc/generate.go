@@ -58,7 +58,7 @@ func (a *API) issue(ctx context.Context, from *access.Caller, namespace string, 
 	return err
 }
 
-// response returns a message with a copy of a batch: connect may write it when the batch is used again.
+// response returns a message with a copy of a batch, since connect may still be writing it when the batch is used again.
 func response(b *issuing.Batch) *firnv1.GenerateResponse {
 	answer := &firnv1.GenerateResponse{
 		Ids: make([]int64, len(b.IDs)), Runs: make([]*firnv1.Run, len(b.Stretches)), Texts: slices.Clone(b.Texts),

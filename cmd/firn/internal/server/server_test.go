@@ -206,7 +206,7 @@ func TestIDsHaveTheRequestedFormat(t *testing.T) {
 func TestAnAnswerRepeatsWhatDiffers(t *testing.T) {
 	_, h := newServer(t, settings.Config{})
 	for _, accept := range []string{"text/plain", "application/json"} {
-		if status, body, header := ask(t, h, "POST", "/v1/ids/orders?once=R7", accept); status != http.StatusOK || header.Get("Firn-Once") != "R7" {
+		if status, body, header := ask(t, h, "POST", "/v1/ids/orders?once=R7_-", accept); status != http.StatusOK || header.Get("Firn-Once") != "R7_-" {
 			t.Errorf("%s: %d %s, Firn-Once %q", accept, status, body, header.Get("Firn-Once"))
 		}
 	}
@@ -232,8 +232,8 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"POST", "/v1/ids/orders?count=%5", 400, "bad_request", "%5"},
 		{"POST", "/v1/ids/orders?cuont=3", 400, "bad_request", "cuont"},
 		{"POST", "/v1/ids/orders?count=3&Format=hex", 400, "bad_request", "count, format, numbers, once"},
-		{"POST", "/v1/ids/orders?once=a%0Ab", 400, "bad_request", "up to 64 letters and digits"},
-		{"POST", "/v1/leases/default?once=a.b", 400, "bad_request", "up to 64 letters and digits"},
+		{"POST", "/v1/ids/orders?once=a%0Ab", 400, "bad_request", "up to 64 letters, digits, - and _"},
+		{"POST", "/v1/leases/default?once=a.b", 400, "bad_request", "up to 64 letters, digits, - and _"},
 		{"POST", "/v1/ids/orders?count=3&count=4", 400, "bad_request", "count is given 2 times"},
 		{"GET", "/v1/decode/7?layuot=twitter", 400, "bad_request", "Allowed: format, namespace, layout, unit, epoch"},
 		{"GET", "/v1/decode/5?namespace=x;y", 400, "bad_request", "semicolon"},

@@ -26,8 +26,8 @@ type request struct {
 
 	claimed bool // this call has tried to make the instance the holder of claim
 	claim   int
-	undo    func()  // of Instance.New; may only be called until a machine is written, since a lost answer hides that
-	wrote   bool    // a write of a machine was begun, whatever its outcome
+	undo    func()  // of Instance.New; not called once a machine may have been written
+	wrote   bool    // a machine may have been written
 	held    machine // as written; revision 0 if the write failed or its answer was lost
 }
 
@@ -212,8 +212,9 @@ func (r *Registrar) hold(ctx context.Context, q *request, b bucket, id int, m ma
 	before := m
 	m.Instance, m.Held, m.Stable, m.Stamp = q.Name, true, q.Stable, max(m.Stamp, q.now)
 	m.setGuard(q.guard)
-	q.claimed, q.claim, q.held, q.wrote = true, id, machine{}, true
+	q.claimed, q.claim, q.held = true, id, machine{}
 	m, err := r.setMachine(ctx, q.Namespace, id, m)
+	q.wrote = q.wrote || !store.Unapplied(err)
 	if err != nil {
 		return State{}, err
 	}

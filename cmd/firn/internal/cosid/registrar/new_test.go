@@ -97,6 +97,7 @@ func TestAViewIsSmallAndIsGivenUp(t *testing.T) {
 }
 
 // A lost answer hides whether the number was made, so it counts. Otherwise callers who give up would get any number of numbers.
+// A write that the store refused does not.
 func TestANumberThatMayBeMadeIsCounted(t *testing.T) {
 	st := &losing{Store: memstore.New(nil)}
 	r, err := New(Config{Store: st})
@@ -104,30 +105,36 @@ func TestANumberThatMayBeMadeIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		key  string // of the write whose answer is lost
-		want int
-	}{{"/machine/", 1}, {"/instance/", 0}} {
+		key     string // of the write whose answer is lost
+		refused bool
+		want    int
+	}{{"/machine/", false, 1}, {"/instance/", false, 0}, {"/machine/", true, 0}} {
 		counted := 0
 		ctx, cancel := context.WithCancel(t.Context())
-		st.key, st.lost = c.key, cancel
-		_, err := r.Distribute(ctx, Instance{Namespace: "shop", Name: c.key, New: func() (func(), error) {
+		st.key, st.refused, st.lost = c.key, c.refused, cancel
+		_, err := r.Distribute(ctx, Instance{Namespace: "shop", Name: fmt.Sprint(c.key, c.refused), New: func() (func(), error) {
 			counted++
 			return func() { counted-- }, nil
 		}}, 4, 1000)
-		if !errors.Is(err, context.Canceled) || counted != c.want {
-			t.Errorf("%s: %d are counted, want %d: %v", c.key, counted, c.want, err)
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrRefused) || counted != c.want {
+			t.Errorf("%s, refused: %v: %d are counted, want %d: %v", c.key, c.refused, counted, c.want, err)
 		}
 	}
 }
 
-// losing applies a write to a key and ends the call.
+// losing applies a write to a key, unless it refuses that, and ends the call.
 type losing struct {
 	store.Store
-	key  string
-	lost func()
+	key     string
+	refused bool
+	lost    func()
 }
 
 func (s *losing) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	if s.refused && strings.Contains(key, s.key) {
+		s.lost()
+		return store.Entry{}, &store.CallError{Store: "test", Op: "compare-and-swap", Key: key, Err: store.ErrRefused}
+	}
 	written, err := s.Store.CompareAndSwap(ctx, key, old, value)
 	if err == nil && strings.Contains(key, s.key) {
 		s.lost()
