@@ -73,7 +73,7 @@ func TestTheChartRendersValidObjects(t *testing.T) {
 		{"replicas=1", "kind: Deployment, scheme: HTTPS, replicas: 1", "clusterIP, ServiceMonitor, PrometheusRule, NetworkPolicy, annotations"},
 		{"workload=StatefulSet", "kind: StatefulSet, serviceName: x-servers, name: x-servers, clusterIP: None", "Deployment, rollingUpdate"},
 		{"tls.secret=", "scheme: HTTP", "HTTPS, tls"},
-		{"tag=v9,podAnnotations.a=b,pod.nodeSelector.c=d,service.type=LoadBalancer", "firn:v9, a: b, c: d, type: LoadBalancer", ""},
+		{"image=localhost:5000/firn,tag=v9,podAnnotations.a=b,pod.nodeSelector.c=d,service.type=LoadBalancer", "image: localhost:5000/firn:v9, a: b, c: d, type: LoadBalancer", ""},
 		{"podDisruptionBudget.maxUnavailable=null,podDisruptionBudget.minAvailable=2", "minAvailable: 2", "maxUnavailable: 1"},
 		{"serviceMonitor.enabled=true,serviceMonitor.labels.release=p", "kind: ServiceMonitor, port: http, scheme: https, insecureSkipVerify: true, release: p", ""},
 		{"serviceMonitor.enabled=true,tls.secret=", "kind: ServiceMonitor, port: http, jobLabel: app.kubernetes.io/name", "https, tls, authorization"},
@@ -104,7 +104,7 @@ func TestTheChartRendersValidObjects(t *testing.T) {
 	}
 	validate(t, "kubernetes_validate", append([]string{"--strict"}, all...)...)
 	validate(t, "kubernetes_validate", append([]string{"--strict", "--kubernetes-version", "1.25"}, all...)...) // the oldest in Chart.yaml
-	for _, set := range []string{"replica=2", "replicas=0", "workload=DaemonSet", "config.store=x", "config.listen=x", "config.tls=x", "store.secret=", "pod.containers[0].name=x", "pod.volumes[0].name=x"} {
+	for _, set := range []string{"replica=2", "image=example.org/firn:1", "image=example.org/firn@sha256:0", "replicas=0", "workload=DaemonSet", "config.store=x", "config.listen=x", "config.tls=x", "store.secret=", "pod.containers[0].name=x", "pod.volumes[0].name=x"} {
 		if out, err := helm(t, "template", "x", chart, "--set", set); err == nil || !strings.Contains(out, "schema") {
 			t.Errorf("%s: %v %s", set, err, out)
 		}
