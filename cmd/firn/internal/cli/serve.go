@@ -129,7 +129,7 @@ use and share one generator, which the flags configure.`,
 					return follow(ctx, srv, server.Watch{Config: configFile, Hangup: hangup}, log)
 				},
 			}, listeners, func(srv *server.Server) {
-				warn(ctx, s, cfg, log)
+				warn(ctx, s, srv.ExamineCounters, log)
 				attrs := []any{"http", srv.Scheme("http") + "://" + listeners.HTTP.Addr().String()}
 				if listeners.RESP != nil {
 					attrs = append(attrs, "resp", srv.Scheme("redis")+"://"+listeners.RESP.Addr().String())
@@ -232,12 +232,12 @@ func awaitFollower(done <-chan struct{}, longest time.Duration, log *slog.Logger
 const countersWithin = 10 * time.Second
 
 // warn logs those findings of firn doctor about the store and the counters in it that are not good.
-func warn(ctx context.Context, s store.Store, cfg settings.Config, log *slog.Logger) {
+func warn(ctx context.Context, s store.Store, counters func(context.Context) []store.Finding, log *slog.Logger) {
 	found := issuing.ExamineStore(ctx, s)
 	limited, cancel := context.WithTimeout(ctx, countersWithin)
 	defer cancel()
-	if counters := issuing.ExamineCounters(limited, s, cfg); limited.Err() == nil {
-		found = append(found, counters...)
+	if f := counters(limited); limited.Err() == nil {
+		found = append(found, f...)
 	}
 	for _, f := range found {
 		if f.Verdict != store.Good {

@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
@@ -34,16 +35,26 @@ func Examine(ctx context.Context, s store.Store, cfg settings.Config) []store.Fi
 	if err := b.joinPools(ctx, cfg.Namespaces); err != nil { // their settings were checked before
 		return []store.Finding{Fails("pool", err)}
 	}
-	return append(b.examinePools(ctx), b.examineCounters(ctx, cfg)...)
+	counters, _ := b.examineCounters(ctx, cfg)
+	return append(b.examinePools(ctx), counters...)
 }
 
-// ExamineCounters is the part of [Examine] about counters.
-func ExamineCounters(ctx context.Context, s store.Store, cfg settings.Config) []store.Finding {
-	b, err := examiner(s, cfg)
+// ExamineCounters is the part of [Examine] about the counters of a service that runs over the store. Readiness tells from
+// then on which of them cannot issue.
+func (s *Service) ExamineCounters(ctx context.Context, cfg settings.Config) []store.Finding {
+	b, err := examiner(s.store, cfg)
 	if err != nil {
 		return []store.Finding{Fails("veil", err)}
 	}
-	return b.examineCounters(ctx, cfg)
+	found, unable := b.examineCounters(ctx, cfg)
+	for _, name := range unable {
+		if ns := s.now.Load().namespaces[name]; ns != nil {
+			if c, ok := ns.base.(interface{ doubt(ctx context.Context) }); ok {
+				c.doubt(ctx)
+			}
+		}
+	}
+	return found
 }
 
 // examiner returns a builder over a store that takes no write. An error means that keys have changed since they were checked.
@@ -54,15 +65,19 @@ func examiner(s store.Store, cfg settings.Config) (*builder, error) {
 	return &builder{service: service, old: &snapshot{}, made: &snapshot{pools: map[string]*pool{}}, ciphers: ciphers}, err
 }
 
-func (b *builder) examineCounters(ctx context.Context, cfg settings.Config) (found []store.Finding) {
+// examineCounters also returns the names that cannot issue.
+func (b *builder) examineCounters(ctx context.Context, cfg settings.Config) (found []store.Finding, unable []string) {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
 		f, err := b.examineCounter(ctx, name, cfg.Namespaces[name])
-		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
-			return append(found, f...) // the others would fail too
-		}
 		found = append(found, f...)
+		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+			break // the others would fail too
+		}
+		if err != nil {
+			unable = append(unable, name)
+		}
 	}
-	return found
+	return found, unable
 }
 
 func (b *builder) examinePools(ctx context.Context) (found []store.Finding) {
@@ -83,6 +98,7 @@ func (b *builder) examinePools(ctx context.Context) (found []store.Finding) {
 			found = append(found, f)
 		}
 		p.cancel()
+		found = append(found, examineDatacenter(ctx, b.service.store, name, p.settings.Generator.Datacenter)...)
 		if end := p.layout.End(); time.Until(end) < layoutEndsSoon {
 			found = append(found, store.Finding{
 				Subject: "layout", Verdict: store.Doubtful, Says: fmt.Sprintf("the layout of pool %s runs out of time on %s", name, end.UTC().Format(time.RFC3339)),
@@ -91,6 +107,19 @@ func (b *builder) examinePools(ctx context.Context) (found []store.Finding) {
 		}
 	}
 	return found
+}
+
+// examineDatacenter reports a server that would be the first of its datacenter in a pool of others.
+func examineDatacenter(ctx context.Context, s store.Store, name string, here int64) []store.Finding {
+	p, err := lease.Inspect(ctx, s, name)
+	if err != nil || len(p.Slots) == 0 || slices.ContainsFunc(p.Slots, func(s lease.Slot) bool { return s.Datacenter == here }) {
+		return nil // an error is that of joining too
+	}
+	return []store.Finding{{
+		Subject: "pool", Verdict: store.Doubtful,
+		Says:   fmt.Sprintf("%s: this configuration has datacenter %d, and all workers of the pool so far are of others, as %d", name, here, p.Slots[0].Datacenter),
+		Advice: fmt.Sprintf("if the server belongs to that one, set datacenter: %d; else it is the first of its own", p.Slots[0].Datacenter),
+	}}
 }
 
 // layoutEndsSoon is when a lease begins to warn.

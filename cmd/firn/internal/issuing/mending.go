@@ -48,6 +48,13 @@ func (m *mending) beginWith(report func()) {
 	}()
 }
 
+// doubt probes the store at once, and goes on with it in the background if that fails.
+func (m *mending) doubt(ctx context.Context) {
+	if !m.well(ctx) {
+		m.begin()
+	}
+}
+
 // run probes until well reports true, or ctx ends.
 func (m *mending) run(ctx context.Context) {
 	for !m.well(ctx) {

@@ -20,7 +20,7 @@ type businessNumbers struct {
 	counter *sequences
 	format  *numbering.Format
 	clock   *heardClock // nil if the store has none
-	mending mending
+	mending
 }
 
 func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*businessNumbers, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -288,6 +289,43 @@ func TestALayoutThatRanOutOfTimeHasItsOwnReason(t *testing.T) {
 		ready(t, s)
 		time.Sleep(24 * time.Hour)
 		wantUnready(t, s, []string{"orders: pool default: layout 34/0/10/12", "ran out of time at 2030-01-0"})
+	})
+}
+
+// Otherwise the first customer's request would show it.
+func TestACounterOfAnotherKindIsFoundAtTheStart(t *testing.T) {
+	in2030(t, func(t *testing.T) {
+		st := newAway()
+		before := opened(t, st, "namespaces: {txn: {kind: segment}, seg: {kind: sequence}, num: {kind: number, template: \"A{n:4}\"}}")
+		f := before.Front(issuing.HTTP)
+		var b issuing.Batch
+		for _, name := range []string{"txn", "seg", "num"} {
+			if err := take(t, f, local(t, f), name, 1, &b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text := "namespaces: {txn: {kind: sequence}, seg: {kind: segment}, num: {kind: number, template: \"B{n:5}\"}, items: {kind: segment}}"
+		cfg := config(t, text)
+		s := opened(t, st, text)
+		ready(t, s)
+		var bad []string
+		for _, f := range s.ExamineCounters(t.Context(), cfg) {
+			if f.Verdict == store.Bad {
+				bad = append(bad, f.Says)
+			}
+		}
+		slices.Sort(bad)
+		for i, name := range []string{"num", "seg", "txn"} {
+			if len(bad) != 3 || !strings.HasPrefix(bad[i], "no ids of "+name+" can be made: ") {
+				t.Fatalf("%q", bad)
+			}
+			if err := s.Ready(name); failure.Of(err).Code != "not_ready" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := s.Ready("items"); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

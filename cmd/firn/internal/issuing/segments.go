@@ -13,9 +13,9 @@ import (
 
 // segments makes ids from ranges of a counter.
 type segments struct {
-	all     *segment.Segments
-	name    *segment.Namespace
-	mending mending
+	all  *segment.Segments
+	name *segment.Namespace
+	mending
 }
 
 func (s *segments) fill(ctx context.Context, ids []firn.ID) error {

@@ -13,9 +13,9 @@ import (
 
 // sequences makes strictly increasing ids.
 type sequences struct {
-	all     *sequence.Sequences
-	one     *sequence.Namespace
-	mending mending
+	all *sequence.Sequences
+	one *sequence.Namespace
+	mending
 }
 
 func newSequences(name string, cfg sequence.Config) (*sequences, error) {

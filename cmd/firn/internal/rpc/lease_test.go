@@ -64,7 +64,7 @@ func testAWorkerIsLeased(t *testing.T, over transport) {
 			return err
 		}},
 		"bad_request: once": {codes.InvalidArgument, func() error {
-			_, err := leases.Lease(t.Context(), &firnv1.LeaseRequest{Pool: "default", Once: "a-1"})
+			_, err := leases.Lease(t.Context(), &firnv1.LeaseRequest{Pool: "default", Once: "a.1"})
 			return err
 		}},
 		"unknown_pool": {codes.NotFound, func() error {

@@ -158,6 +158,11 @@ func (s *Server) open(ctx context.Context, c Config) (err error) {
 	return nil
 }
 
+// ExamineCounters returns what is bad or doubtful about the counters of the configuration in force.
+func (s *Server) ExamineCounters(ctx context.Context) []store.Finding {
+	return s.service.ExamineCounters(ctx, s.settings())
+}
+
 // answerWith makes h the handler of all later requests.
 func (s *Server) answerWith(h http.Handler) { s.http.Store(&h) }
 
