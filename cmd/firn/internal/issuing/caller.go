@@ -41,9 +41,6 @@ func (f *Front) Denied(c access.Credentials, err error) *failure.Failure {
 	return f.denied("", c.From, f.protocol.String(), 1, err)
 }
 
-// DeniedTLS is [access.Audit.DeniedTLS].
-func (s *Service) DeniedTLS(from string, handshake error) { s.audit.DeniedTLS(from, handshake.Error()) }
-
 // Allow returns an error unless the caller may use a name, of a namespace or of something
 // else in the store.
 func (f *Front) Allow(caller *access.Caller, name string) error {

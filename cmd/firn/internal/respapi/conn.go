@@ -131,7 +131,9 @@ func (c *conn) prepare() error {
 		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.cfg.ReadTimeout)
 		defer cancel()
 		if err := encrypted.HandshakeContext(ctx); err != nil {
-			c.server.cfg.Service.DeniedTLS(c.net.RemoteAddr().String(), err)
+			if refused := c.server.cfg.Refused; refused != nil {
+				refused(c.net.RemoteAddr().String(), err)
+			}
 			return err
 		}
 		if chains := encrypted.ConnectionState().VerifiedChains; len(chains) > 0 {

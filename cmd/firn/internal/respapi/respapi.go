@@ -47,6 +47,7 @@ const maxBuffer = 64<<10 + 64
 type Config struct {
 	Service *issuing.Service
 	Log     *slog.Logger
+	Refused func(from string, err error) // called after a TLS handshake that failed; may be nil
 
 	// ReadTimeout bounds how long a command may take to arrive, and how long a client may
 	// take to authenticate. Default: 10s.

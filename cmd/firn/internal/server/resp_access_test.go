@@ -4,11 +4,14 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/firn-id/firn/cmd/firn/internal/respapi"
@@ -117,6 +120,28 @@ func TestRedisClientsUseTLSAndCertificates(t *testing.T) {
 		}
 		if got := say(t, c, "INCR orders"); !strings.HasPrefix(got, want) {
 			t.Errorf("after RESET: %s, want %s", got, want)
+		}
+	}
+}
+
+// Otherwise they see no more than a connection that ends.
+func TestClientsWithoutTLSAreLogged(t *testing.T) {
+	ca, folder := newAuthority(t, "ca"), t.TempDir()
+	cert, key := ca.valid("server", 2)
+	into(t, folder, cert, key)
+	v := serve(t, fmt.Sprintf("tls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem}\n", folder))
+	for protocol, begins := range map[string]string{"redis": "*1\r\n$4\r\nPING\r\n", "grpc": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"} {
+		for range 3 {
+			c := dial(t, map[string]string{"redis": v.redis, "grpc": v.grpc}[protocol])
+			if _, err := io.WriteString(c, begins); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+				t.Error(err)
+			}
+		}
+		if n := strings.Count(v.log.String(), "the client does not speak TLS, which this port requires\" protocol="+protocol); n != 1 {
+			t.Errorf("%s is logged %d times: %s", protocol, n, v.log.String())
 		}
 	}
 }

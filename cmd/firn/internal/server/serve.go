@@ -296,6 +296,24 @@ func (e serverErrors) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// plainEvery is how often a client without TLS is logged: it connects again and again.
+const plainEvery = time.Minute
+
+// refused returns what is called after a TLS handshake that failed. A client of HTTP is answered, those of other protocols
+// see no more than a connection that ends.
+func (s *Server) refused(protocol string) func(from string, err error) {
+	plain := telemetry.NewSeldom(plainEvery)
+	return func(from string, err error) {
+		s.audit.DeniedTLS(from, err.Error())
+		if _, ok := errors.AsType[tls.RecordHeaderError](err); !ok {
+			return
+		}
+		if _, due := plain.Due(s.clock.time.Monotonic()); due {
+			s.log.Warn("closed a connection: the client does not speak TLS, which this port requires", "protocol", protocol, "remote", from)
+		}
+	}
+}
+
 // newPort returns what serves gRPC on an address of its own, with the timeouts and certificates of HTTP.
 func (s *Server) newPort() *rpc.Port {
 	cfg := rpc.PortConfig{
@@ -304,7 +322,7 @@ func (s *Server) newPort() *rpc.Port {
 	}
 	if s.certificates != nil {
 		cfg.TLS = s.certificates.over("h2")
-		cfg.Refused = func(from string, err error) { s.audit.DeniedTLS(from, err.Error()) }
+		cfg.Refused = s.refused("grpc")
 	}
 	if s.traces.On() {
 		cfg.Trace = s.traces.Call

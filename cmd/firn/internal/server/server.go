@@ -149,7 +149,7 @@ func (s *Server) open(ctx context.Context, c Config) (err error) {
 	}
 	s.inForce()
 	s.rpc = rpc.New(s.service, s.log)
-	s.resp = respapi.New(respapi.Config{Service: s.service, Log: s.log})
+	s.resp = respapi.New(respapi.Config{Service: s.service, Log: s.log, Refused: s.refused("redis")})
 	routes, err := s.routes(http.NewServeMux(), watched)
 	if err != nil {
 		return err
