@@ -38,8 +38,8 @@ func newDecode() *cobra.Command {
 		Short: "Decode ids and draw their bits",
 		Long: `decode shows the parts of ids. It detects the encoding; if several fit, it uses the
 first one that gives a time not far in the future, and lists the others. It recognizes
-UUIDs, ObjectIDs, serials of 32 digits and ids with a prefix. - reads ids from standard
-input, one per line.
+UUIDs, ObjectIDs and ids with a prefix, and serials of 32 digits without one. - reads ids
+from standard input, one per line.
 
 If no layout is given and the default one gives an implausible time, decode says so and
 lists the presets that give a plausible one.`,

@@ -497,4 +497,8 @@ func TestANamespaceMadeOnFirstUseIsDecodedByTheLayoutOfTheServer(t *testing.T) {
 	if !strings.Contains(body, `"layout":"41/0/8/14"`) {
 		t.Error(body)
 	}
+	// Without its namespace a veiled id has any time.
+	if _, body, _ := ask(t, h, "GET", "/v1/decode/9000000000000000000", ""); !strings.Contains(body, `"note":"the time is in the future: name the namespace`) {
+		t.Error(body)
+	}
 }
