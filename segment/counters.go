@@ -63,11 +63,11 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 		c.keepLost(name, r)
 		return Range{}, explain("fetch a range of", name, err)
 	}
-	known.Had(int64(grant.Last()))
-	grant.revision = written.Revision
-	if grant.over == 0 { // the program may have moved to another store, where it repeats ids
+	if grant.over == 0 && known.High() == 0 { // the program may have moved to another store, where it repeats ids
 		c.cfg.Log.Info("a counter is new in this store", "name", name, "first", grant.First)
 	}
+	known.Had(int64(grant.Last()))
+	grant.revision = written.Revision
 	return grant, nil
 }
 
@@ -129,7 +129,7 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	above := max(ask.Above, firn.ID(known.High()))
 	if known.High() > 0 && now.Next <= uint64(known.High()) && known.SetBack(entry.Revision) {
 		c.cfg.Log.Warn("the counter of a segment was set back, and is raised above what is known here: ids that only others know of may be made again",
-			"name", name, "next", now.Next, "above", above)
+			"name", name, "next", now.Next, "above", above, "advice", "find the greatest id that anybody received, and raise the counter above it")
 	}
 	if ours {
 		now.Next -= uint64(now.step) * uint64(c.stripe.Stride)

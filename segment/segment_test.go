@@ -507,6 +507,9 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 			t.Errorf("%q was not logged:\n%s", words, &log)
 		}
 	}
+	if n := strings.Count(log.String(), "is new in this store"); n != 1 {
+		t.Errorf("%d times it is said to be new: %s", n, &log)
+	}
 	if n, logged := n.State().SetBacks, strings.Count(log.String(), "was set back"); n == 0 || n != int64(logged) {
 		t.Errorf("%d are counted, and %d logged", n, logged)
 	}

@@ -170,7 +170,8 @@ func (a *adder) look(ctx context.Context) error {
 	}
 	if a.counter.setBack() && a.known.SetBack(entry.Revision) && !a.all.cfg.Strict {
 		a.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
-			"sequence", a.of.name, "found", a.counter.last, "known", a.counter.high)
+			"sequence", a.of.name, "found", a.counter.last, "known", a.counter.high,
+			"advice", "find the greatest id that anybody received, and raise the sequence to it")
 	}
 	return nil
 }
@@ -222,7 +223,7 @@ func (a *adder) write(ctx context.Context, last int64) error {
 	switch {
 	case err == nil:
 		a.pace.took(now - began)
-		if a.counter.revision == 0 { // the program may have moved to another store, where it repeats ids
+		if a.counter.revision == 0 && !a.counter.setBack() { // the program may have moved to another store, where it repeats ids
 			a.all.cfg.Log.Info("a counter is new in this store", "name", a.of.name, "first", a.counter.base()+1)
 		}
 		a.pace.wins++

@@ -77,7 +77,7 @@ func TestALossIsLoggedAndCountedOnce(t *testing.T) {
 		return storetest.Pass
 	}
 	want(t, txn, 2)
-	if text, state := log.String(), txn.State(); strings.Count(text, "was set back") != 1 || state.SetBacks != 1 || state.Lost < 2 {
+	if text, state := log.String(), txn.State(); strings.Count(text, "was set back") != 1 || strings.Count(text, "is new in this store") != 1 || state.SetBacks != 1 || state.Lost < 2 {
 		t.Errorf("%+v, the log has\n%s", state, text)
 	}
 }

@@ -84,7 +84,7 @@ func (u *URL) login(text string) {
 	u.User, err1 = url.PathUnescape(user)
 	u.Password, err2 = url.PathUnescape(password)
 	if !ok && err1 == nil && !strings.ContainsAny(text, "@/") {
-		u.Fail(errors.New("the user before @ has no password: write USER:PASSWORD@; a password alone is :PASSWORD@"))
+		u.Fail(errors.New("the user before @ has no password: write USER:PASSWORD@, or USER:@ without one; a password alone is :PASSWORD@"))
 		u.User = ""
 		return
 	}

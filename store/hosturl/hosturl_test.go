@@ -52,7 +52,7 @@ func TestErrReportsAllMistakesAtOnceAndNoPassword(t *testing.T) {
 }
 
 func TestAUserWithoutAPasswordIsToldWhereItGoes(t *testing.T) {
-	const want = "the user before @ has no password: write USER:PASSWORD@; a password alone is :PASSWORD@"
+	const want = "the user before @ has no password: write USER:PASSWORD@, or USER:@ without one; a password alone is :PASSWORD@"
 	if err := hosturl.Parse("x://geheim@h", "1", "x").Err(); err == nil || err.Error() != want {
 		t.Error(err)
 	}

@@ -2,7 +2,6 @@
 package near
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,13 +9,23 @@ import (
 // most is how many letters may differ.
 const most = 2
 
-// DidYouMean ends an error about a name that does not exist: with the names that are near to it, or empty.
+// DidYouMean ends an error about a name that does not exist: with the names that are nearest to it, or empty.
 func DidYouMean(name string, names []string) string {
 	lower := strings.ToLower(name)
-	found := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
-		n = strings.ToLower(n)
-		return !strings.HasPrefix(n, lower) && Distance(lower, n) > min(most, utf8.RuneCountInString(name)-1)
-	})
+	var found []string
+	least := min(most, utf8.RuneCountInString(name)-1)
+	for _, n := range names {
+		d := Distance(lower, strings.ToLower(n))
+		if strings.HasPrefix(strings.ToLower(n), lower) {
+			d = 0
+		}
+		if d < least {
+			found, least = nil, d
+		}
+		if d == least {
+			found = append(found, n)
+		}
+	}
 	if name == "" || len(found) == 0 {
 		return ""
 	}

@@ -12,6 +12,7 @@ func TestAMisspeltNameFindsTheNamesNearToIt(t *testing.T) {
 		"segmnt": ": did you mean segment?",
 		"SEQ":    ": did you mean sequence?", // the beginning, in any case
 		"uuid5":  ": did you mean uuid, uuid4 or uuid7?",
+		"uuid44": ": did you mean uuid4?", // the nearest one
 		"roman":  "",
 		"xy":     "", // two of two letters differ
 		"":       "",
