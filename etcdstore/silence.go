@@ -33,12 +33,12 @@ const (
 	closing = time.Second
 )
 
-// dialing returns a dialer of connections that are closed if their member hangs or has no leader. Such a member answers
+// dialing returns a dialer, for a client of the named members, of connections that are closed if their member hangs or has no leader. Such a member answers
 // pings, so gRPC would keep them. The next connection may lead to another one behind the name: an address, or a server of
 // a balancer.
-func dialing(dialer *dial.Dialer) func(context.Context, string) (net.Conn, error) {
+func dialing(dialer *dial.Dialer, named []string) func(context.Context, string) (net.Conn, error) {
 	var leaves rate
-	all := &members{of: map[string]*member{}}
+	all := newMembers(named)
 	return func(ctx context.Context, name string) (net.Conn, error) {
 		if all.avoid(name, time.Now()) {
 			return nil, errAvoided
@@ -56,28 +56,37 @@ func dialing(dialer *dial.Dialer) func(context.Context, string) (net.Conn, error
 
 var errAvoided = errors.New("it answered nothing lately; other members are asked")
 
-// members is what is known of each member.
+// members is what is known of each member that the URL names. Other addresses are dialed too, as the cluster lists its
+// members under addresses of its own, but calls do not go there.
 type members struct {
 	mu sync.Mutex
 	of map[string]*member
 }
 
 type member struct {
-	silent  time.Time // when it last was, for so long that its connection was closed
+	silent  time.Time // when it was, for so long that its connection was closed; zero once it has answered
 	answers bool      // its latest call was answered, and no attempt to connect failed since
+}
+
+func newMembers(named []string) *members {
+	m := &members{of: map[string]*member{}}
+	for _, name := range named {
+		m.of[name] = new(member)
+	}
+	return m
 }
 
 func (m *members) note(name string, what func(*member)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.of[name] == nil {
-		m.of[name] = new(member)
+	if at := m.of[name]; at != nil {
+		what(at)
 	}
-	what(m.of[name])
 }
 
 // avoid reports whether a member is not to be dialed now. If all others fail, it may be the only one that serves, and a
-// holder must find it before newcomers have waited for long enough.
+// holder must find it before newcomers have waited for long enough. Two members never avoid each other: one that is
+// silent does not answer.
 func (m *members) avoid(name string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +175,11 @@ func (c *connection) serves(begun, now time.Time, err error) bool {
 	}
 	if code := status.Code(err); code != codes.Canceled && code != codes.DeadlineExceeded {
 		c.answered, c.silent = now, time.Time{}
-		c.note(func(m *member) { m.answers = err == nil }) // a proxy without a member answers with errors
+		c.note(func(m *member) {
+			if m.answers = err == nil; m.answers { // a proxy without a member answers with errors
+				m.silent = time.Time{}
+			}
+		})
 		return true
 	}
 	if now.Sub(begun) < patience {

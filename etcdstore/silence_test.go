@@ -151,6 +151,33 @@ func TestAHungMemberOfSeveralIsAvoided(t *testing.T) {
 	}
 }
 
+// The cluster lists its members under other addresses than the URL. No call goes there.
+func TestAnAddressThatTheURLDoesNotNameIsNoOtherMember(t *testing.T) {
+	t.Parallel()
+	server := servers.Etcd(t)
+	_, port, err := net.SplitHostPort(server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, "etcd://localhost:"+port)
+	if _, err := s.Traits().Examine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	for begun := time.Now(); time.Since(begun) < 3*look; {
+		if err := get(t, s, look); err == nil {
+			t.Fatal("it does not hang")
+		}
+	}
+	server.Resume()
+	begun := time.Now()
+	for get(t, s, look) != nil {
+		if took := time.Since(begun); took > 3*look {
+			t.Fatalf("%v after the only member is back it is not asked", took)
+		}
+	}
+}
+
 // The others are down, which is not silence. A holder must find the member before newcomers have waited for long enough.
 func TestAMemberThatWasSilentIsAskedIfNoOtherAnswers(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ func parseURL(text string, dialer *dial.Dialer) (clientv3.Config, string, error)
 		grpc.WithChainUnaryInterceptor(calling(len(u.Hosts))),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: dial.Timeout}),
 		// It speaks TLS too, as it tries several addresses. So the client gets none.
-		grpc.WithContextDialer(dialing(dialer)),
+		grpc.WithContextDialer(dialing(dialer, u.Hosts)),
 	}
 	if u.User != "" {
 		l := &login{name: u.User, password: u.Password, members: len(u.Hosts)}

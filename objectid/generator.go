@@ -46,7 +46,11 @@ type Config struct {
 // position, seconds<<24 | counter; an overflowing counter carries into the seconds. The
 // wall clock is read when its next second is due, and at least ten times a second in case
 // it was set, so the time part follows it by a tenth of a second late at most.
-type Generator struct {
+//
+// A copy of a Generator is the same generator.
+type Generator struct{ *generator }
+
+type generator struct {
 	_    [64]byte
 	word atomic.Uint64 // the next position, or sealed; alone on its cache line
 	_    [56]byte
@@ -112,10 +116,10 @@ func New(cfg Config) (*Generator, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	g := &Generator{
+	g := &Generator{&generator{
 		time: cfg.Time, unique: cfg.Random() >> 24,
 		pos: uint64(second)<<24 | cfg.Random()>>40, high: second, shown: second, since: cfg.Time.Monotonic(),
-	}
+	}}
 	if given {
 		g.unique = join([5]byte(cfg.Unique))
 		g.pos += 2 << 24

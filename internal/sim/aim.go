@@ -125,6 +125,15 @@ func (p *plan) drawPair(r *rand.Rand, row *regime) {
 		once(claimed, false, 1)
 		a.delay = 2 * time.Second
 		b.delay = p.window/2 + time.Duration(r.Int64N(int64(p.window/4)))
+	case pair[0] == fork && slices.Contains(losses, pair[1]):
+		// A claim waits on the old side, and a newcomer takes its worker on the other.
+		p.duel, p.machines, p.late = true, 2, 1
+		p.layout = layoutOf(pick(r, duelLayouts[0]...))
+		p.setStrict(r)
+		p.replicated, p.async = true, false
+		once(claimed, false, 1)
+		a.delay = time.Duration(1 + r.Int64N(int64(p.window/4)))
+		b.delay = a.delay + time.Duration(r.Int64N(int64(p.window/2)))
 	case slices.Contains(clockFaults, pair[0]) && slices.Contains(losses, pair[1]):
 		// The clock alone is harmless until the next renewal.
 		b.delay = p.window/4 + time.Duration(r.Int64N(int64(p.window)))

@@ -55,6 +55,9 @@ var strictFaults = slices.Concat([]kind{backStep, forwardStep, hourStep}, proces
 // losing combines a loss with a holder that does not notice it.
 var losing = [][2]kind{{evict, cutOff}, {wipe, cutOff}, {evict, pause}, {restore, cutOff}, {fork, cutOff}}
 
+// splitting loses on one side of a fork what a process on the other side relies on.
+var splitting = [][2]kind{{fork, evict}, {fork, wipe}}
+
 // regimes is the table: the processes, the faults, and the promises.
 var regimes = map[Regime]regime{
 	// The store keeps confirmed writes, and may lose unconfirmed ones. All other faults occur. Promised:
@@ -121,7 +124,7 @@ var regimes = map[Regime]regime{
 	Strict: {
 		process: "firn",
 		faults:  strictFaults,
-		pairs:   losing,
+		pairs:   slices.Concat(losing, splitting),
 		draw:    drawStrict,
 	},
 	// Segments and sequences over a store that keeps confirmed writes. Promised: no duplicate, order

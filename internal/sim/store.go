@@ -149,8 +149,11 @@ func (s *register) fork(d int64, r *rand.Rand) {
 		s.endFork()
 		return
 	}
-	for _, m := range w.machines {
+	for i, m := range w.machines {
 		m.cutOff = r.IntN(2) == 0
+		if w.plan.duel { // holders on the one side, newcomers on the other
+			m.cutOff = i == 0
+		}
 	}
 	both := s.old
 	s.leaks = r.IntN(2) == 0
