@@ -84,7 +84,7 @@ func (s *businessNumbers) able() error {
 		err = s.clock.err()
 	}
 	if err != nil {
-		s.mending.begin()
+		s.begin()
 	}
 	return err
 }

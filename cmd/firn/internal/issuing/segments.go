@@ -83,7 +83,7 @@ func (s *segments) able() error {
 	if st.Left > 0 || st.Err == nil || errors.Is(st.Err, segment.ErrExhausted) { // another server could not issue either
 		return nil
 	}
-	s.mending.begin()
+	s.begin()
 	return st.Err
 }
 

@@ -79,7 +79,7 @@ func (s *sequences) close(ctx context.Context) error {
 func (s *sequences) able() error {
 	err := s.one.State().Err
 	if err != nil {
-		s.mending.begin()
+		s.begin()
 	}
 	return err
 }
