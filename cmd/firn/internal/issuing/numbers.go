@@ -32,7 +32,7 @@ func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*bu
 	made.mending.look = made.look
 	cfg.Counter = s.one
 	if clock := s.one.Clock(); clock != nil {
-		made.clock = &heardClock{clock: clock, doubt: made.mending.begin, log: counter.Log}
+		made.clock = &heardClock{clock: clock, doubt: made.begin, log: counter.Log}
 		cfg.Clock = made.clock
 	}
 	if made.format, err = numbering.New(cfg); err != nil {
