@@ -71,6 +71,7 @@ func TestTheLibrarysTestOfALeasePasses(t *testing.T) {
 package shop
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
