@@ -89,11 +89,11 @@ func TestAMistypedNameIsGuessed(t *testing.T) {
 		"next --count 5":      "unknown flag: --count: did you mean -n?\n",
 		"serve --port 8080":   "unknown flag: --port: did you mean --http?\n",
 		"next --zzzzzzz":      "unknown flag: --zzzzzzz\n",
-		"next --kind uid":     "objectid are allowed: did you mean uuid, uuid4 or uuid7?\n",
+		"next --kind uid":     "objectid are allowed: did you mean uuid?\n",
 		"decode --kind uid 5": "objectid are allowed: did you mean uuid?\n",
 		"nxt":                 `unknown command "nxt" for "firn": did you mean next?` + "\n",
 		"workers lst":         "relax are allowed: did you mean list?\n",
-		"completion bsh":      "zsh are allowed: did you mean bash, fish or zsh?\n",
+		"completion bsh":      "zsh are allowed: did you mean bash or zsh?\n",
 	} {
 		var out, problems strings.Builder
 		if status := Main(strings.Fields(line), strings.NewReader(""), &out, &problems); status != exitUsage || !strings.Contains(problems.String(), want) {
