@@ -235,31 +235,37 @@ func TestARestartRepeatsNoIDOfThePolicyAhead(t *testing.T) {
 	}
 }
 
-// A grant without an end has no fence, so the next life begins by the wall clock alone.
-func TestAnEndlessGrantStaysNearASlewedWallClock(t *testing.T) {
-	clock := firntest.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	clock.Rate(0.9167)
+// Such a grant has no fence, so the next life begins by the wall clock alone.
+func TestAGrantWithoutAFenceStaysNearASlewedWallClock(t *testing.T) {
 	l, err := firn.ParseLayout("41/0/4/3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := firn.Config{Time: clock, Layout: l}
-	made := map[firn.ID]bool{}
-	for range 3 {
-		after, err := l.Tick(clock.Wall().Add(cfg.Lead()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := firn.NewLeased(cfg, firn.Grant{Worker: 3, After: after, Through: firn.Tick(firn.MaxID)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for began := clock.Monotonic(); clock.Monotonic()-began < 950*time.Millisecond; {
-			id, err := g.Next(t.Context())
-			if err != nil || made[id] {
-				t.Fatalf("%d again, %v", id, err)
+	for through, unfenced := range map[firn.Tick]bool{firn.Tick(firn.MaxID): false, l.MaxTick(): true} {
+		clock := firntest.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+		clock.Rate(0.9167)
+		cfg := firn.Config{Time: clock, Layout: l, Unfenced: unfenced}
+		made := map[firn.ID]bool{}
+		for range 3 {
+			after, err := l.Tick(clock.Wall().Add(cfg.Lead()))
+			if err != nil {
+				t.Fatal(err)
 			}
-			made[id] = true
+			g, err := firn.NewLeased(cfg, firn.Grant{Worker: 3, After: after, Through: through})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			clock.Step(-time.Millisecond) // which the slack covers
+			for began := clock.Monotonic(); clock.Monotonic()-began < 950*time.Millisecond; {
+				id, err := g.Next(t.Context())
+				if err != nil || made[id] {
+					t.Fatalf("unfenced %v: %d again, %v", unfenced, id, err)
+				}
+				made[id] = true
+			}
 		}
 	}
 }
