@@ -105,3 +105,47 @@ func TestCheckChangesNoLaterID(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckKnowsTheIDsThatAreUsed(t *testing.T) {
+	g, err := firn.NewLeased(firn.Config{Layout: seconds, Clock: firn.ClockVirtual, From: seconds.Epoch(), Start: firn.StartZero}, firn.Grant{Worker: 1, After: -1, Through: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := 0
+	for ; ids < 100; ids++ {
+		check := g.Check()
+		if _, err := g.Next(t.Context()); errors.Is(err, firn.ErrFence) != errors.Is(check, firn.ErrFence) {
+			t.Fatalf("after %d ids: %v, and then %v", ids, check, err)
+		} else if err != nil {
+			break
+		}
+	}
+	if ids < 8 || ids > 16 {
+		t.Errorf("%d ids up to the fence", ids)
+	}
+}
+
+// A switch that succeeds counts, whoever waits for it.
+func TestCheckForgetsAFailedSwitchAfterOneWhoseCallerHasLeft(t *testing.T) {
+	worker := int64(0)
+	g, clock := switching(t, "switch, refuse", func(_ context.Context, from firn.Tick) (firn.Grant, error) {
+		if worker == 0 {
+			return firn.Grant{}, errors.New("no worker left")
+		}
+		return firn.Grant{Worker: worker, After: from - 1, Through: from + 100_000}, nil
+	})
+	clock.Step(-time.Minute)
+	if _, err := g.Next(t.Context()); err == nil || g.Check() == nil {
+		t.Fatal("the switch does not fail")
+	}
+	worker = 1
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := g.Next(gone); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	clock.Step(-time.Minute)
+	if err := g.Check(); err != nil {
+		t.Error(err)
+	}
+}

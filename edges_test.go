@@ -608,3 +608,39 @@ func TestAVirtualClockWithoutABoundReadsNoOtherClock(t *testing.T) {
 		}
 	}
 }
+
+// sleepless is a clock that cannot wait.
+type sleepless struct {
+	*firntest.Clock
+	err error
+}
+
+func (s sleepless) Sleep(ctx context.Context, _ time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return s.err
+}
+
+func TestTheErrorOfAWait(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	left, leave := context.WithCancelCause(t.Context())
+	leave(errors.New("the caller has left"))
+	for want, ctx := range map[string]context.Context{
+		"firn: wait for an id: no timer":                              t.Context(),
+		"firn: wait for an id: context canceled":                      gone,
+		"firn: wait for an id: context canceled: the caller has left": left,
+	} {
+		g := newGenerator(t, firn.Config{Layout: mustLayout("41/0/10/0"), Clock: firn.ClockWall, Start: firn.StartZero, Time: sleepless{newClock(), errors.New("no timer")}})
+		var err error
+		for range 3 { // of which one at least waits
+			if _, e := g.Next(ctx); e != nil {
+				err = e
+			}
+		}
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -87,3 +87,19 @@ func TestAPolicyAfterAheadServesWhenTheFenceIsReached(t *testing.T) {
 		t.Errorf("id %d, %v", id, err)
 	}
 }
+
+func TestAGeneratorThatIsStoppedAtItsFenceIsClosed(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var g *firn.Generator
+	g, err := firn.NewLeased(firn.Config{AtFence: func(context.Context, *firn.FenceError) error {
+		g.Stop()
+		cancel()
+		return nil
+	}}, firn.Grant{Worker: 1, After: -1, Through: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Next(ctx); !errors.Is(err, firn.ErrClosed) {
+		t.Error(err)
+	}
+}

@@ -269,3 +269,11 @@ func TestAGrantWithoutAFenceStaysNearASlewedWallClock(t *testing.T) {
 		}
 	}
 }
+
+func TestAHaltOfAnotherWorkerDoesNothing(t *testing.T) {
+	g, _, _ := onLease(t, "refuse", 1000, nil)
+	before := g.State()
+	if last, halted := g.Halt(4); last != 0 || halted || g.State() != before {
+		t.Errorf("%d, %v, %+v", last, halted, g.State())
+	}
+}

@@ -3,6 +3,7 @@ package firn_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -197,5 +198,50 @@ func TestACallThatWaitedForAnothersFailedSwitchMaySwitchItself(t *testing.T) {
 	}
 	if a := <-answers; a.err != nil || partsOf(g.Layout(), a.id).Worker != 6 || calls != 2 {
 		t.Errorf("the call that waited for it: id %d, %v, after %d switches", a.id, a.err, calls)
+	}
+}
+
+// Meanwhile the clock is right for a moment, and other callers use up ticks. Then the grant would repeat their ids.
+func TestASwitchToTheWorkerInUseKnowsTheIDsOfOtherCalls(t *testing.T) {
+	for begins, refused := range map[firn.Tick]bool{4: true, 5: false} { // after the tick of the first id
+		var (
+			g     *firn.Generator
+			first firn.Tick
+		)
+		clock := newClock()
+		first, err := seconds.Tick(noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err = firn.NewLeased(firn.Config{
+			Layout: seconds, Clock: firn.ClockWall, Ahead: 2 * time.Second, Rollback: parseChain(t, "switch"), Start: firn.StartZero, Time: clock,
+			Switch: func(ctx context.Context, _ firn.Tick) (firn.Grant, error) {
+				clock.Step(10 * time.Second)
+				clock.Pass(3 * time.Second)
+				for range 12 { // of two ticks, of which only the first call asks the clock
+					if _, err := g.Next(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+				clock.Step(-13 * time.Second)
+				return firn.Grant{Worker: 5, After: first + begins - 1, Through: first + 1000}, nil
+			},
+		}, firn.Grant{Worker: 5, After: first - 1, Through: first + 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clock.Step(-10 * time.Second)
+		id, err := g.Next(t.Context())
+		want := fmt.Sprintf("Config.Switch returned worker 5, which is in use, from tick %d on, and its ids go up to %d", first+4, first+4)
+		var back *firn.ClockBackError
+		if refused && (!errors.As(err, &back) || !errors.Is(err, firn.ErrRange) || back.Switch == nil || back.Switch.Error() != firn.ErrRange.Error()+": "+want) {
+			t.Errorf("%d, %v, not %s", id, err, want)
+		}
+		if !refused && (err != nil || g.State().Last != first+5) {
+			t.Errorf("%d, %v, %+v", id, err, g.State())
+		}
 	}
 }

@@ -25,16 +25,16 @@ func (a *answering) CompareAndSwap(_ context.Context, _ string, old store.Revisi
 func TestWhetherARegisterIsWritable(t *testing.T) {
 	mem := memstore.New(nil)
 	for range 2 { // without an entry, and with one
-		before, _ := mem.Get(t.Context(), "k")
 		r := &register.Register{Store: mem, Key: "k"}
-		if _, err := r.Read(t.Context()); err != nil {
+		before, err := r.Read(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Writable(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if after, _ := mem.Get(t.Context(), "k"); after.Revision != before.Revision {
-			t.Errorf("it wrote: %v, %v", before, after)
+		if after, err := (&register.Register{Store: mem, Key: "k"}).Read(t.Context()); err != nil || after.Revision != before.Revision {
+			t.Errorf("it wrote: %v, %v, %v", before, after, err)
 		}
 		if _, err := r.Write(t.Context(), []byte("a")); err != nil {
 			t.Errorf("a write afterwards: %v", err)

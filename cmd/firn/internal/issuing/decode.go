@@ -113,10 +113,10 @@ func byForm(ask DecodeRequest) (decode.Contents, error) {
 	serials, _ := set.SerialFormat() // nil if the layout does not fit into serials
 	c, err := decode.Any(ask.ID, ask.Format, layout, serials, time.Now())
 	if err != nil {
-		return c, failure.BadRequest("bad_id", "%v; name the namespace that made it, as ?namespace=orders", err)
+		return c, failure.BadRequest("bad_id", "%v; name the namespace that made it", err)
 	}
 	if c.Parts != nil && c.Parts.FarAhead(time.Now()) {
-		c.Fields = append(c.Fields, decode.Field{Name: "note", Value: "the time is in the future: name the namespace that made the id, as ?namespace=orders"})
+		c.Fields = append(c.Fields, decode.Field{Name: "note", Value: "the time is in the future: name the namespace that made the id"})
 	}
 	return c, nil
 }

@@ -271,7 +271,7 @@ func TestBadRequestsGetTheirStatusAndAReason(t *testing.T) {
 		{"GET", "/v1/namespaces/none", 404, "unknown_namespace", "first use"},
 		{"GET", "/v1/decode/xyz!", 400, "bad_id", "xyz!"},
 		{"GET", "/v1/decode/-1", 400, "bad_id", "-1"},
-		{"GET", "/v1/decode/ORD20261130-000001", 400, "bad_id", "name the namespace that made it, as ?namespace=orders"},
+		{"GET", "/v1/decode/ORD20261130-000001", 400, "bad_id", "name the namespace that made it"},
 		{"GET", "/v1/decode/1?format=nope", 400, "bad_format", "nope"},
 		{"GET", "/v1/decode/xyz!?format=base58", 400, "bad_id", "xyz!"},
 		{"GET", "/v1/decode/7?layout=nosuch", 400, "bad_layout", "twitter"},
