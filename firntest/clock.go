@@ -40,10 +40,11 @@ import (
 )
 
 // A Clock is a firn.TimeSource that moves only when a test moves it, or when a caller sleeps: Sleep
-// returns at once, and time has passed. So nothing waits. Use it as the Time of a firn.Config, also of a lease: that looks at its slot in the background, once for each Pass that is as
-// long as a look, and renews it. A lease in use also ends its ids while a look is overdue; with a Clock, which moves
-// faster than looks can begin, it does not. Buffers of packages prefetch and client sleep in the background after a
-// failure, and so move it. Its methods may be called concurrently.
+// returns at once, and time has passed. So nothing waits. Use it as the Time of a firn.Config, also of a lease: that
+// looks at its slot in the background, once for each Pass that is as long as a look, and renews it. A lease in use also
+// ends its ids while a look is overdue; with a Clock, which moves faster than looks can begin, it does not. Buffers of
+// packages prefetch and client sleep in the background after a failure, and so move it. Its methods may be called
+// concurrently.
 type Clock struct {
 	manual // a lease treats such clocks in its own way
 
