@@ -140,8 +140,7 @@ type Lease struct {
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the background goroutine has ended
-	closed chan struct{} // closed when the first Close has ended
-	err    error         // of Close
+	end    turns.Ending
 }
 
 // Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Errors: mistakes in cfg,
@@ -208,7 +207,7 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
 		config.In("Look", config.Check("look", cfg.Look, minLook, maxWindow, "")))
 	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
-	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, switching: func() {}, hurries: true, done: make(chan struct{}), closed: make(chan struct{})}
+	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, switching: func() {}, hurries: true, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence
 	if source != nil { // only Check has none
@@ -320,8 +319,8 @@ func (l *Lease) acquire(ctx context.Context, first func() Ask) (firn.Grant, firn
 	return grant, window, err
 }
 
-// Next is [firn.Generator.Next]. If it fails with [firn.ErrFence], State().Err says why: the store fails,
-// or the worker is lost and there is no other.
+// Next is [firn.Generator.Next]. If it fails with [firn.ErrFence], the text of the error also says why the latest look
+// at the slot failed, as State().Err does.
 func (l *Lease) Next(ctx context.Context) (firn.ID, error) { return l.gen.Next(ctx) }
 
 // Take is [firn.Generator.Take].
@@ -338,32 +337,25 @@ func (l *Lease) Local() *firn.Local { return l.gen.Local() }
 
 // Close stops the generator and releases its worker, and workers left whose release failed. From its beginning
 // on no id is issued. The ctx bounds the calls of the store: if they fail, the worker stays unused until its
-// fence. Close may be called twice, and concurrently: later calls return what the first did.
+// fence, or until another Close succeeds. Concurrent calls are safe, and wait for each other.
 func (l *Lease) Close(ctx context.Context) error {
 	l.mu.Lock()
-	first := !l.closing
 	l.closing = true
 	l.switching()
 	l.mu.Unlock()
-	if !first {
-		if err := turns.Wait(ctx, l.cfg.Generator.Time, l.closed); err != nil {
-			return turns.Ended(ctx, "lease: wait for the first Close", err)
+	return l.end.Do(ctx, l.cfg.Generator.Time, "lease: wait for another Close", func() error {
+		l.gen.Stop()
+		l.wake()
+		l.cancel()
+		late := turns.Wait(ctx, l.cfg.Generator.Time, l.done)
+		if late != nil {
+			late = turns.Ended(ctx, "lease: wait for the look under way", late)
 		}
-		return l.err
-	}
-	defer close(l.closed)
-	l.gen.Stop()
-	l.wake()
-	l.cancel()
-	late := turns.Wait(ctx, l.cfg.Generator.Time, l.done)
-	if late != nil {
-		late = turns.Ended(ctx, "lease: wait for the look under way", late)
-	}
-	l.err = errors.Join(late, l.leave(ctx))
-	return l.err
+		return errors.Join(late, l.leave(ctx))
+	})
 }
 
-// leave stops the generator and releases all workers held or left.
+// leave stops the generator and releases all workers held or left, also those of an earlier call that failed.
 func (l *Lease) leave(ctx context.Context) error {
 	worker, last := l.gen.Stop()
 	l.mu.Lock()
@@ -381,9 +373,16 @@ func (l *Lease) leave(ctx context.Context) error {
 		due = append(due, pendingRelease{grant, last})
 	}
 	var err error
+	var again []pendingRelease
 	for _, p := range due {
-		err = errors.Join(err, l.release(ctx, p))
+		if e := l.release(ctx, p); e != nil {
+			err = errors.Join(err, e)
+			again = append(again, p)
+		}
 	}
+	l.mu.Lock()
+	l.left = append(again, l.left...)
+	l.mu.Unlock()
 	if l.traits.Ended != nil {
 		err = errors.Join(err, l.traits.Ended(l.newAsk(0).From))
 	}

@@ -175,19 +175,26 @@ func TestTheSlotIdleLongestIsTakenFirst(t *testing.T) {
 	}
 }
 
-func TestCloseSaysTheSameTwice(t *testing.T) {
+func TestACloseThatFailedIsRepeated(t *testing.T) {
 	w := newWorld(t)
-	l := w.start()
+	one := func(c *Config) { c.Generator.Layout = layout("41/0/0/12") }
+	l := w.start(one)
 	w.mustTake(l, 1)
 	w.store.SetDown(true)
-	first := l.Close(context.Background())
-	if !errors.Is(first, store.ErrUnavailable) {
-		t.Errorf("the worker could not be released: %v", first)
+	if err := l.Close(context.Background()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("the worker could not be released: %v", err)
 	}
 	w.store.SetDown(false)
-	if again := l.Close(context.Background()); !errors.Is(again, first) {
-		t.Errorf("the second time: %v", again)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.Close(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
 	}
+	if err := l.Close(context.Background()); err != nil {
+		t.Errorf("the third time: %v", err)
+	}
+	w.time.Pass(15 * time.Millisecond) // the lead that ids were ahead of the clock, and much less than the fence
+	w.mustTake(w.start(one), 1)
 }
 
 func TestAReleasedWorkerIsFreeAtOnceAndItsIDsStayUnique(t *testing.T) {
@@ -292,6 +299,8 @@ func TestAnOutageIsSurvivedUpToTheFenceAndEndsByItself(t *testing.T) {
 	l.turn(context.Background())
 	if err := w.take(l, 1); !errors.Is(err, firn.ErrFence) {
 		t.Errorf("after the fence: %v", err)
+	} else if why := l.State().Err; why == nil || !strings.HasSuffix(err.Error(), "; the latest look at its slot failed: "+why.Error()) || errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("the error must have the text of %v, and not match it: %v", why, err)
 	}
 	if s := l.State(); s.Errors == 0 || s.Err == nil || s.Left > 0 {
 		t.Errorf("state in the outage: %+v", s)

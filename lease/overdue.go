@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/turns"
+	"github.com/firn-id/firn/store"
 )
 
 // A holder that was paused, suspended or starved has not looked at its slot. If the store has forgotten it meanwhile,
@@ -184,7 +185,7 @@ func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
 		case g.Fence > at.Tick, waited && max(g.Last+1, now) <= g.Fence: // the clock may have been set back
 			return nil
 		case at.Revoked || g.Fence >= through || counted >= last, now > through && !hurries: // no look allows more
-			return at
+			return l.because(at)
 		}
 		l.mu.Lock()
 		l.waiting = true
@@ -195,9 +196,19 @@ func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
 		case ctx.Err() != nil:
 			return turns.Ended(ctx, "lease: wait for a look at the slot", err)
 		default:
-			return fmt.Errorf("lease: the process was stopped, or its clock jumped, and no look at the slot of worker %d has succeeded since: %w", at.Worker, at)
+			return fmt.Errorf("lease: the process was stopped, or its clock jumped, and no look at the slot of worker %d has succeeded since: %w", at.Worker, l.because(at))
 		}
 	}
+}
+
+// because returns at, with why the latest look failed. Only the text of that: a deadline of a look is none of the caller's.
+func (l *Lease) because(at *firn.FenceError) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state.Err == nil {
+		return at
+	}
+	return fmt.Errorf("%w; the latest look at its slot failed: %w", at, &store.TextError{Kind: firn.ErrFence, Err: l.state.Err})
 }
 
 // Check is [firn.Generator.Check]. It returns nil while calls wait for a look that is overdue, up to the fence.

@@ -176,8 +176,7 @@ type Segments struct {
 	mu    sync.RWMutex // guards names; never held while waiting
 	names map[string]*Namespace
 
-	closed chan struct{} // when Close is done
-	err    error         // of Close; set before closed is closed
+	closing turns.Ending
 }
 
 // New checks cfg and returns segments without any name. It does not touch the store: a name
@@ -187,7 +186,7 @@ func New(cfg Config) (*Segments, error) {
 		return nil, config.Of[Config]("segment", err)
 	}
 	s := &Segments{
-		cfg: cfg, source: cfg.Source, empty: &cell{}, names: map[string]*Namespace{}, closed: make(chan struct{}),
+		cfg: cfg, source: cfg.Source, empty: &cell{}, names: map[string]*Namespace{},
 		limits:  demand.Limits{Least: cfg.MinStep, Most: cfg.MaxStep, Target: cfg.Target},
 		fetches: turns.Pool{Time: cfg.Time, Most: cfg.Fetches},
 	}
@@ -250,23 +249,18 @@ func (s *Segments) Next(ctx context.Context, name string) (firn.ID, error) {
 
 // Close ends issuing, waits for fetches in progress, and gives unused ids back if they are
 // still the newest of their name. Once it returns, no id is issued. The ctx bounds all of this. Ids
-// that could not be given back are never issued by any process. It may be called twice,
-// and concurrently: later calls return what the first did.
+// that could not be given back are never issued by any process, also if Close is called again.
+// Concurrent calls are safe, and wait for each other.
 func (s *Segments) Close(ctx context.Context) error {
-	if first := s.fetches.Close(); !first {
-		if err := turns.Wait(ctx, s.cfg.Time, s.closed); err != nil {
-			return turns.Ended(ctx, "segment: wait for the first Close", err)
+	s.fetches.Close()
+	return s.closing.Do(ctx, s.cfg.Time, "segment: wait for another Close", func() error {
+		late := s.fetches.Wait(ctx)
+		s.cancel()
+		if late != nil {
+			late = turns.Ended(ctx, "segment: wait for fetches under way, whose ids stay unused", late)
 		}
-		return s.err
-	}
-	defer close(s.closed)
-	late := s.fetches.Wait(ctx)
-	s.cancel()
-	if late != nil {
-		late = turns.Ended(ctx, "segment: wait for fetches under way, whose ids stay unused", late)
-	}
-	s.err = errors.Join(late, s.giveBack(ctx))
-	return s.err
+		return errors.Join(late, s.giveBack(ctx))
+	})
 }
 
 // giveBack stops all names and gives back their unused ids, several names at a time. It ends

@@ -176,7 +176,7 @@ func TestTakeHasABound(t *testing.T) {
 	}
 }
 
-func TestCloseSaysTheSameTwiceAndCountsWhatWasIssued(t *testing.T) {
+func TestASecondCloseHasNothingToGiveBackAndCloseCountsWhatWasIssued(t *testing.T) {
 	w := newWorld(t, 1)
 	s := w.open(steps(100, 100))
 	n := w.name(s, "orders")
@@ -187,8 +187,12 @@ func TestCloseSaysTheSameTwiceAndCountsWhatWasIssued(t *testing.T) {
 	if first == nil || !strings.Contains(first.Error(), "unused ids of 1 names stay unused") {
 		t.Errorf("nothing could be given back: %v", first)
 	}
-	if again := s.Close(t.Context()); !errors.Is(again, first) {
+	w.store.SetDown(false)
+	if again := s.Close(t.Context()); again != nil {
 		t.Errorf("the second time: %v", again)
+	}
+	if id := w.mustTake(w.name(w.open(steps(100, 100)), "orders"), 1); id != 201 {
+		t.Errorf("the next process begins at %d: ids whose return failed must not be issued", id)
 	}
 	if s := n.State(); s.Issued != 30 || s.Left != 0 || s.Lasts != 0 {
 		t.Errorf("after Close: %+v", s)

@@ -105,9 +105,6 @@ type Sequences struct {
 
 	mu    sync.Mutex // guards names; never held while waiting
 	names map[string]*Namespace
-
-	closed chan struct{} // when Close is done
-	err    error         // of Close; set before closed is closed
 }
 
 // New checks cfg and returns the sequences of its store, which it does not touch yet.
@@ -120,8 +117,7 @@ func New(cfg Config) (*Sequences, error) {
 		return nil, config.Of[Config]("sequence", err)
 	}
 	return &Sequences{
-		cfg: cfg, token: register.Token(), names: map[string]*Namespace{},
-		additions: turns.Pool{Time: cfg.Time}, closed: make(chan struct{}),
+		cfg: cfg, token: register.Token(), names: map[string]*Namespace{}, additions: turns.Pool{Time: cfg.Time},
 	}, nil
 }
 
@@ -151,17 +147,11 @@ func (a *Sequences) Namespace(name string) (*Namespace, error) {
 }
 
 // Close makes later calls fail with [firn.ErrClosed], and waits until earlier ones are served or
-// ctx ends. It may be called twice, and concurrently: later calls return what the first did. The store stays open.
+// ctx ends; then it may be called again. Concurrent calls are safe. The store stays open.
 func (a *Sequences) Close(ctx context.Context) error {
-	if first := a.additions.Close(); !first {
-		if err := turns.Wait(ctx, a.cfg.Time, a.closed); err != nil {
-			return turns.Ended(ctx, "sequence: wait for the first Close", err)
-		}
-		return a.err
-	}
-	defer close(a.closed)
+	a.additions.Close()
 	if err := a.additions.Wait(ctx); err != nil {
-		a.err = turns.Ended(ctx, "sequence: close, with additions under way", err)
+		return turns.Ended(ctx, "sequence: close, with additions under way", err)
 	}
-	return a.err
+	return nil
 }
