@@ -74,7 +74,7 @@ func TestMySQLRefusesOnlyUnappliedWrites(t *testing.T) {
 		{1040, store.ErrUnavailable, "max_connections"},
 		{1044, store.ErrRefused, "check user"},
 		{1045, store.ErrRefused, "password"},
-		{1047, store.ErrUnavailable, ""}, // a cluster without quorum
+		{1047, store.ErrUnavailable, "synced"}, // a cluster without quorum
 		{1049, store.ErrRefused, "no such database"},
 		{1053, store.ErrUnavailable, "shutting down"},
 		{1054, store.ErrRefused, "not one of Firn's"},

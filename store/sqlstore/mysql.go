@@ -67,8 +67,9 @@ var mysqlDialect = Dialect{
 		{"1040 1203 1226", store.ErrUnavailable, "it has no connection left: raise max_connections, or close some"},
 		{"1053 1077 1079 3169", store.ErrUnavailable, "it is shutting down: try again"},
 		{"1213 1020", store.ErrConflict, "others wrote it"}, // a deadlock; in a cluster, a race lost to another member; with snapshot isolation, any race
-		// Locks, time-outs, lost connections, a cluster without quorum.
-		{"1205 1317 1969 3024 1158 1159 1160 1161 1152 1184 1047 1927 3101 4031", store.ErrUnavailable, ""},
+		{"1047", store.ErrUnavailable, "this member of the cluster is joining, or without quorum: wait, or name a member that is synced"},
+		// Locks, time-outs, lost connections.
+		{"1205 1317 1969 3024 1158 1159 1160 1161 1152 1184 1927 3101 4031", store.ErrUnavailable, ""},
 	},
 }
 

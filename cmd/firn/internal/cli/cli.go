@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 )
 
@@ -196,14 +196,14 @@ decodes them, and serves them over HTTP, gRPC and the Redis protocol.
 Every flag can be set in the environment: --store as FIRN_STORE, and so on. The
 command line overrides a configuration file, which overrides the environment.`,
 		SilenceErrors:      true,
-		DisableSuggestions: true, // those of package near take one line
+		DisableSuggestions: true, // those of package failure take one line
 		SilenceUsage:       true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return usage(errors.Join(fromEnvironment(cmd.Flags()), misspelt(cmd.Flags(), os.Environ())))
 		},
 	}
 	mode := parsed[string]{new(colourModes[0]), "string", parseColour, func(mode string) string { return mode }}
-	root.PersistentFlags().Var(mode, "color", "colours: "+near.List(colourModes, "or")+"; auto is for terminals, unless NO_COLOR is set")
+	root.PersistentFlags().Var(mode, "color", "colours: "+failure.List(colourModes, "or")+"; auto is for terminals, unless NO_COLOR is set")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd.Flags(), err)) })
 	root.SetHelpCommand(newHelp())
 	addCommands(root, args)
@@ -243,7 +243,7 @@ func guess(cmd *cobra.Command, typed string) string {
 			return ": did you mean " + sub.Name() + "?"
 		}
 	}
-	return near.DidYouMean(typed, subcommands(cmd))
+	return failure.DidYouMean(typed, subcommands(cmd))
 }
 
 // newHelp is cobra's help command, except that an unknown topic is wrong usage.

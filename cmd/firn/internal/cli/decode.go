@@ -15,7 +15,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/serial"
 )
@@ -123,7 +123,7 @@ lists the presets that give a plausible one.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&kind, "kind", "", "kind of the ids: "+near.List(decodableNames(), "or")+" (default: detected)")
+	cmd.Flags().StringVar(&kind, "kind", "", "kind of the ids: "+failure.List(decodableNames(), "or")+" (default: detected)")
 	cmd.Flags().StringVar(&flags.set.Prefix, "prefix", "", "prefix of the serials")
 	addSettings(cmd.Flags(), &flags.set, settings.Group(settings.Serial{}, settings.Dated{}))
 	forKinds(cmd.Flags(), aboutDecode)
@@ -149,9 +149,9 @@ func kindToDecode(flags *pflag.FlagSet, name string) (*settings.Kind, error) {
 	_, err := kindOf(name)
 	switch {
 	case name != "" && (err != nil || !byEnvironment(flags.Lookup("kind"))): // a FIRN_KIND of another kind is meant for firn next
-		return nil, firn.NewSyntaxError("kind", name, near.List(decodableNames(), "and")+" are allowed"+near.DidYouMean(name, decodableNames()))
+		return nil, firn.NewSyntaxError("kind", name, failure.List(decodableNames(), "and")+" are allowed"+failure.DidYouMean(name, decodableNames()))
 	case given(flags, "prefix"):
-		return nil, fmt.Errorf("--prefix is for --kind %s; other prefixes are found by themselves", near.List(aboutDecode("prefix"), "or"))
+		return nil, fmt.Errorf("--prefix is for --kind %s; other prefixes are found by themselves", failure.List(aboutDecode("prefix"), "or"))
 	}
 	return nil, nil
 }

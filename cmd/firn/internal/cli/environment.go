@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
@@ -80,7 +80,7 @@ func misspelt(flags *pflag.FlagSet, environ []string) error {
 // any letter would be a slip.
 func isSlip(name, meant string) bool {
 	letters := len(meant) - len("FIRN_")
-	return letters >= 4 && near.Distance(name, meant) <= min(letters/4, 2) && name != meant
+	return letters >= 4 && failure.Distance(name, meant) <= min(letters/4, 2) && name != meant
 }
 
 // variables returns the environment variables that a command and those below it read.
@@ -140,7 +140,7 @@ func flagError(flags *pflag.FlagSet, err error) error {
 				return fmt.Errorf("%w: did you mean --%s?", err, s.Flag)
 			}
 		}
-		return fmt.Errorf("%w%s", err, near.DidYouMean("--"+name, names))
+		return fmt.Errorf("%w%s", err, failure.DidYouMean("--"+name, names))
 	}
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -192,7 +192,7 @@ func allowedValues(f *pflag.Flag) (kind, allowed, example string) {
 		"processes": most("processes", maxProcesses, "4"),
 		"margin":    {"number of ids", "whole numbers from 0 are allowed", "100000"},
 		"duration":  {"duration", "up to 1h", "30s"},
-		"color":     {"mode", near.List(colourModes, "and") + " are allowed", "never"},
+		"color":     {"mode", failure.List(colourModes, "and") + " are allowed", "never"},
 		"spares":    {"list of workers", "numbers with commas between them are allowed", "507,1007"},
 	}[f.Name]; ok {
 		return known[0], known[1], known[2]

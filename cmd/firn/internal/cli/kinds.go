@@ -13,7 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/prefixed"
 )
@@ -32,7 +32,7 @@ func kindHelp() string {
 		}
 		here = append(append(here, name), slices.Sorted(maps.Keys(k.Variants))...)
 	}
-	return strings.Join(here, ", ") + "; or, counted in the store under a --name, " + near.List(counted, "or")
+	return strings.Join(here, ", ") + "; or, counted in the store under a --name, " + failure.List(counted, "or")
 }
 
 // kindFlags are the flags of all kinds of ids.
@@ -88,7 +88,7 @@ func kindOf(name string) (*settings.Kind, error) {
 			return k, nil
 		}
 	}
-	return nil, firn.NewSyntaxError("kind", name, near.List(kindNames(), "and")+" are allowed"+near.DidYouMean(name, kindNames()))
+	return nil, firn.NewSyntaxError("kind", name, failure.List(kindNames(), "and")+" are allowed"+failure.DidYouMean(name, kindNames()))
 }
 
 // writeWide makes n ids that need no lease.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // layoutInfo has the limits of a layout, as --json prints them.
@@ -118,7 +118,7 @@ JavaScript. Without LAYOUT it lists the presets.`,
 	flags.add(cmd)
 	cmd.Flags().StringVar(&at, "at", "", "show the smallest and largest id of this moment: RFC 3339, a date, Unix milliseconds, or now")
 	cmd.Flags().StringVar(&until, "until", "", "with --at: also the largest id before this moment")
-	cmd.Flags().StringVar(&formula, "formula", "", "print how to decode ids, and how to find ids by time, in "+near.List(languageNames(), "or"))
+	cmd.Flags().StringVar(&formula, "formula", "", "print how to decode ids, and how to find ids by time, in "+failure.List(languageNames(), "or"))
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }

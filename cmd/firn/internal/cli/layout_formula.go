@@ -9,7 +9,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // A formula has the expressions that take ids of a layout apart in another language. They are about the number id and,
@@ -72,7 +72,7 @@ func languageNames() []string { return slices.Sorted(maps.Keys(languages)) }
 func formulaOf(l firn.Layout, name string) (language, formula, error) {
 	in, ok := languages[name]
 	if !ok {
-		return in, formula{}, firn.NewSyntaxError("formula", name, near.List(languageNames(), "and")+" are allowed")
+		return in, formula{}, firn.NewSyntaxError("formula", name, failure.List(languageNames(), "and")+" are allowed")
 	}
 	if l.Unit()%in.finest != 0 || l.Epoch().UnixNano()%int64(in.finest) != 0 {
 		return in, formula{}, firn.NewSyntaxError("formula", name, fmt.Sprintf("its times have a resolution of %v, but not the unit or the epoch of layout %s: "+

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
@@ -192,7 +192,7 @@ func flagsOfOtherKinds(flags *pflag.FlagSet, about flagKinds, kind string) error
 	flags.Visit(func(f *pflag.Flag) {
 		kinds := about(f.Name)
 		if len(kinds) > 0 && given(flags, f.Name) && !slices.Contains(kinds, kind) {
-			errs = append(errs, fmt.Errorf("--%s goes with --kind %s, not with --kind %s", f.Name, near.List(kinds, "and"), kind))
+			errs = append(errs, fmt.Errorf("--%s goes with --kind %s, not with --kind %s", f.Name, failure.List(kinds, "and"), kind))
 		}
 	})
 	return errors.Join(errs...)
@@ -202,7 +202,7 @@ func flagsOfOtherKinds(flags *pflag.FlagSet, about flagKinds, kind string) error
 func forKinds(flags *pflag.FlagSet, about flagKinds) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if kinds := about(f.Name); len(kinds) > 0 && !slices.Contains(kinds, settings.Kinds[0].Name) {
-			f.Usage = "with " + near.List(kinds, "and") + ": " + f.Usage
+			f.Usage = "with " + failure.List(kinds, "and") + ": " + f.Usage
 		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // A Format is how ids are written.
@@ -62,7 +62,7 @@ func ParseEncoding(name string, others ...string) (firn.Encoding, error) {
 	}
 	const allowed = " are allowed"
 	names := append(strings.Split(strings.TrimSuffix(wrong.Reason, allowed), ", "), others...)
-	return e, firn.NewSyntaxError("encoding", name, strings.Join(names, ", ")+allowed+near.DidYouMean(name, names))
+	return e, firn.NewSyntaxError("encoding", name, strings.Join(names, ", ")+allowed+failure.DidYouMean(name, names))
 }
 
 // CheckFormat returns an error unless [Text] reads format.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // Layout parses a layout. Unit and epoch may be given separately, as by flags and query parameters; empty ones are
@@ -41,7 +41,7 @@ func ParseLayout(text string) (firn.Layout, error) {
 		outside.Value = strings.ReplaceAll(head, "/", "+") + " = " + outside.Value
 		return l, err
 	}
-	return l, fmt.Errorf("%w%s", err, near.DidYouMean(head, Presets()))
+	return l, fmt.Errorf("%w%s", err, failure.DidYouMean(head, Presets()))
 }
 
 // Presets returns the names of the layouts that have one.

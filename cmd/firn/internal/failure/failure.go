@@ -1,4 +1,4 @@
-// Package failure maps every error of a request to a status and a code, for all protocols.
+// Package failure maps every error of a request to a status and a code, for all protocols, and words what errors say of names.
 package failure
 
 import (

@@ -11,7 +11,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/decode"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // A Kind is a kind of ids: its settings, their check, and where its ids come from. Each is declared in a file of its
@@ -93,7 +93,7 @@ func KindOf(name string) (*Kind, error) {
 			meant = ": did you mean kind: " + k.Name + " with " + k.written(variant) + "?"
 		}
 	}
-	return nil, firn.NewSyntaxError("kind", name, strings.Join(names, ", ")+" are allowed"+cmp.Or(meant, near.DidYouMean(name, names)))
+	return nil, firn.NewSyntaxError("kind", name, strings.Join(names, ", ")+" are allowed"+cmp.Or(meant, failure.DidYouMean(name, names)))
 }
 
 // Settings returns the settings of the kind. They are looked up once: the flags of a command ask for them hundreds of times.

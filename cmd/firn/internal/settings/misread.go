@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // withoutMisread returns what the file has at these keys, without the values that cannot be read as a setting of this
@@ -81,7 +81,7 @@ func likely(key string, of []Setting) string {
 			return ": did you mean " + s.Key + "?"
 		}
 	}
-	return near.DidYouMean(key, keysOf(of))
+	return failure.DidYouMean(key, keysOf(of))
 }
 
 // misread returns an error if a value of the file cannot be read as this type.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/etcdstore"
 	"github.com/firn-id/firn/redisstore"
 	"github.com/firn-id/firn/store"
@@ -147,7 +147,7 @@ func Open(ctx context.Context, text string) (store.Store, error) {
 		return nil, urlErrorf("store %q has no scheme: %s are supported, as in %s://%[1]s", Redact(text), supported(), schemeOf(rest))
 	case !known:
 		begins := text[:len(text)-len(strings.TrimPrefix(rest, "//"))] // the scheme, its colon and the slashes
-		return nil, urlErrorf("store %q: unknown scheme: %s are supported%s", Redact(text), supported(), near.DidYouMean(begins, Beginnings()))
+		return nil, urlErrorf("store %q: unknown scheme: %s are supported%s", Redact(text), supported(), failure.DidYouMean(begins, Beginnings()))
 	case k.file != nil:
 		return k.file(ctx, rest, false)
 	case k.form != "//":
@@ -188,7 +188,7 @@ func supported() string {
 	for _, k := range kinds {
 		all = append(all, k.scheme+":"+k.form)
 	}
-	return near.List(all, "and")
+	return failure.List(all, "and")
 }
 
 // schemeOf returns the scheme for a store's usual port; of any other port, that of Redis.

@@ -1,9 +1,9 @@
-package near_test
+package failure_test
 
 import (
 	"testing"
 
-	"github.com/firn-id/firn/cmd/firn/internal/near"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 func TestAMisspeltNameFindsTheNamesNearToIt(t *testing.T) {
@@ -17,7 +17,7 @@ func TestAMisspeltNameFindsTheNamesNearToIt(t *testing.T) {
 		"xy":     "", // two of two letters differ
 		"":       "",
 	} {
-		if got := near.DidYouMean(name, names); got != want {
+		if got := failure.DidYouMean(name, names); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestTheDistanceCountsChangedCharacters(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"STOR", "STORE", 1}, {"é", "e", 1}, {"ab", "ba", 1}, {"STROE", "STORE", 1}, {"ca", "abc", 3}} {
-		if got := near.Distance(d.a, d.b); got != d.want {
+		if got := failure.Distance(d.a, d.b); got != d.want {
 			t.Errorf("%q and %q: %d, want %d", d.a, d.b, got, d.want)
 		}
 	}

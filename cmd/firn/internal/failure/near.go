@@ -1,5 +1,4 @@
-// Package near words what errors and help say of names: it lists them, and finds those that a misspelt name is near to.
-package near
+package failure
 
 import (
 	"strings"
