@@ -204,7 +204,7 @@ func TestTheStrideOfASourceIsKnownAfterOneRange(t *testing.T) {
 	})
 	for range 6 {
 		_, err := n.Reserve(t.Context(), 10)
-		if !errors.Is(err, segment.ErrNotConsecutive) || !strings.Contains(err.Error(), "are 2 apart") || errors.Is(err, errStuck) {
+		if !errors.Is(err, segment.ErrNotConsecutive) || !strings.Contains(err.Error(), `those of "orders" are 2 apart`) || errors.Is(err, errStuck) {
 			t.Fatal(err)
 		}
 		w.stage.settle()

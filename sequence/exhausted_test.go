@@ -25,6 +25,7 @@ func TestAnExhaustedErrorSaysWhatHelps(t *testing.T) {
 		{firn.MaxID, firn.MaxID, 1, 0, "0 ids left up to 9223372036854775807, not 1: use another name"},
 		{100, 58, 3, 10, "1 ids left up to 59, where a block of 10 ends, not 3: ask for fewer, or go on in a later block"},
 		{100, 59, 1, 10, "0 ids left up to 59, where a block of 10 ends, not 1: go on in a later block"},
+		{100, 59, 1, 1, "0 ids left up to 59, where a block of 1 ends, not 1: go on in a later block"},
 		{59, 59, 1, 10, "0 ids left up to 59, not 1: " + ofAll}, // there is no later one
 		{55, 55, 1, 10, "0 ids left up to 55, not 1: " + ofAll}, // Max cuts the block off
 		{firn.MaxID, firn.MaxID, 1, 10, "0 ids left up to 9223372036854775807, not 1: use another name"},

@@ -47,6 +47,10 @@ func TestALoneProcessTakesABreakNowAndThen(t *testing.T) {
 	if d := p.delay(p.ended+2*time.Millisecond+1, func() uint64 { return 1 }); d != 0 || p.wins != 0 {
 		t.Errorf("after a break of its own: %v, %d", d, p.wins)
 	}
+	p.wins = 100
+	if d := p.delay(p.ended+2*time.Millisecond, func() uint64 { return 1 }); d != 2*time.Millisecond {
+		t.Errorf("after two trips, which are no break: %v", d)
+	}
 }
 
 func TestAProcessThatSawOthersWaitsARandomTime(t *testing.T) {
