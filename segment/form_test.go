@@ -62,6 +62,31 @@ func TestEachWriteKeepsTheFormOfACounter(t *testing.T) {
 	record(all + `70"`)
 }
 
+func TestIDsThatArePlainAreNoVeils(t *testing.T) {
+	s := memstore.New(nil)
+	for form, want := range map[string]error{"": nil, store.Plain: nil, "veil": store.ErrTaken} {
+		plain, err := segment.New(segment.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := segment.New(segment.Config{Store: s, Form: store.Form{Name: form}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, all := range []*segment.Segments{plain, other} {
+			_, err = all.Next(t.Context(), "orders")
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("after plain ids, those of the form %q: %v, want %v", form, err, want)
+		}
+		for _, all := range []*segment.Segments{plain, other} {
+			if err := all.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // A sequence of that name is left as it is, by everything that reads or writes a segment.
 func TestASequenceIsNoSegment(t *testing.T) {
 	ctx, s := t.Context(), memstore.New(nil)
