@@ -63,8 +63,8 @@ func TestEachWriteKeepsTheFormOfACounter(t *testing.T) {
 }
 
 func TestIDsThatArePlainAreNoVeils(t *testing.T) {
-	s := memstore.New(nil)
 	for form, want := range map[string]error{"": nil, store.Plain: nil, "veil": store.ErrTaken} {
+		s := memstore.New(nil)
 		plain, err := segment.New(segment.Config{Store: s})
 		if err != nil {
 			t.Fatal(err)
