@@ -142,6 +142,19 @@ func TestARaisedCounterHasNoFormYet(t *testing.T) {
 	}
 }
 
+func TestASequenceIsDeclaredInOneForm(t *testing.T) {
+	txn := open(t, memstore.New(nil), sequence.Config{})
+	for _, form := range []string{"2006-NNNN", "2006-NNNN"} {
+		if err := txn.Declare(form); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := txn.Declare("NNNN"); !errors.Is(err, store.ErrTaken) {
+		t.Errorf("another form: %v", err)
+	}
+	want(t, txn, 1)
+}
+
 // A record that was written by hand takes kind and form of its first user; a kind or a form that makes no sense is not overwritten.
 func TestARecordWithoutAUseGetsThatOfItsFirstWriter(t *testing.T) {
 	for _, c := range []struct {
