@@ -44,6 +44,18 @@ func TestAFetchIsAsLongAsTheLongestRowThatCallersWaitFor(t *testing.T) {
 	}
 }
 
+func TestACallerThatWasServedDoesNotLeave(t *testing.T) {
+	var q waiters
+	var first, second waiter
+	q.join(&first)
+	q.join(&second)
+	q.serve(nil, errors.New("away"))
+	q.join(&second)
+	if q.leave(&first) || !q.leave(&second) || q.line.Len() != 0 {
+		t.Errorf("%d callers are left", q.line.Len())
+	}
+}
+
 func TestTheLeastStepIsNotAboveTheGreatest(t *testing.T) {
 	for greatest, want := range map[int64]int64{0: defaultMinStep, 10: 10, 10 * defaultMinStep: defaultMinStep} {
 		c := Config{Store: memstore.New(nil), MaxStep: greatest}

@@ -697,7 +697,7 @@ func TestNamesFollowTheRuleOfPools(t *testing.T) {
 			t.Errorf("name %q: %d, %v", name, id, err)
 		}
 	}
-	if _, err := s.Namespace("fourth"); !errors.Is(err, firn.ErrRange) {
+	if _, err := s.Namespace("fourth"); !errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), "number of names 4 is out of range: 1 to 3") {
 		t.Errorf("one name too many: %v", err)
 	}
 	if _, err := w.orders().Take(context.Background(), 0); !errors.Is(err, firn.ErrRange) {

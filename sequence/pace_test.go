@@ -119,6 +119,18 @@ func TestARowOfAttemptsBeginsWithItsFirst(t *testing.T) {
 	if b.vain != 1 || b.conflicts != 2 || b.lost != 1 || !b.within(time.Second, time.Hour+time.Minute) || b.delay() != 0 {
 		t.Errorf("a row of its own: %+v", b)
 	}
+	b.failed(true, 2, time.Hour+time.Minute, random)
+	if wait := b.delay(); wait == 0 || b.delay() != 0 {
+		t.Errorf("it waits %v, once: %+v", wait, b)
+	}
+	for want, b := range map[string]backoff{
+		"others were quicker 2 times": {conflicts: 2}, "3 writes were not confirmed": {lost: 3},
+		"others were quicker 2 times, and 3 writes were not confirmed": {conflicts: 2, lost: 3},
+	} {
+		if got := b.why(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // distant is a store whose calls take 8 ms.
