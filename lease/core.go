@@ -47,6 +47,7 @@ type move struct {
 	holding
 	free   bool   // release the slot
 	taken  bool   // release it, but not by its holder
+	gone   bool   // nor will its holder come back: see [Slot]
 	write  bool   // false: the record found is right
 	forgot bool   // the store has less than it had confirmed
 	life   string // of the store that confirmed it
@@ -180,7 +181,7 @@ func (r *rules) leave(h holding, found *Slot, now, last firn.Tick) move {
 // that comes back finds its worker lost, but not its ticks granted again.
 func (r *rules) unclaim(h holding, found *Slot, before Slot) move {
 	m := move{holding: h, free: before.Free || before.revision == 0}
-	m.fence, m.taken = before.Fence, before.Taken
+	m.fence, m.taken, m.gone = before.Fence, before.Taken, before.Gone
 	m.write = found != nil && found.Owner == r.token && found.After == h.after && !found.Free
 	return m
 }

@@ -44,6 +44,9 @@ func verdict(m move, err error) string {
 	if m.taken {
 		what += " taken"
 	}
+	if m.gone {
+		what += " gone"
+	}
 	if m.forgot {
 		what += ", alarm"
 	}
@@ -189,6 +192,7 @@ func TestAnUnusedClaimIsUndone(t *testing.T) {
 		"of a slot never given back": {&mine, held, "(100,50]"},
 		"of a slot given back":       {&mine, free, "(100,50] free"},
 		"of a slot taken back":       {&mine, Slot{Fence: 50, Free: true, Taken: true, revision: 7}, "(100,50] free taken"},
+		"of a slot of one gone":      {&mine, Slot{Fence: 50, Free: true, Taken: true, Gone: true, revision: 7}, "(100,50] free taken gone"},
 		"of a slot never used":       {&mine, Slot{Fence: -1}, "(100,-1] free"},
 		"that is not there":          {nil, free, "nothing free"},
 		"that is another's":          {&other, free, "nothing free"},

@@ -280,7 +280,7 @@ func (s *poolSource) encode(m move, over *Slot) ([]byte, error) {
 	n := s.writes
 	s.mu.Unlock()
 	return register.Encode(Slot{
-		After: m.after, Fence: m.fence, Until: s.cfg.Generator.Layout.Time(m.fence), Free: m.free, Taken: m.taken,
+		After: m.after, Fence: m.fence, Until: s.cfg.Generator.Layout.Time(m.fence), Free: m.free, Taken: m.taken, Gone: m.gone,
 		Owner: s.rules.token, Write: n, Host: s.cfg.Host, PID: s.cfg.PID,
 		Since: m.since, At: s.cfg.Generator.Time.Wall().UTC(),
 	})

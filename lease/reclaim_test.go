@@ -110,6 +110,26 @@ func TestAFenceAheadOfWhichAHolderBeganStays(t *testing.T) {
 	}
 }
 
+// A claim that is not used leaves a slot to be claimed when it could be before.
+func TestAClaimThatIsNotUsedLeavesAWorkerTakenBackAsItWas(t *testing.T) {
+	ctx := t.Context()
+	w := newWorld(t)
+	holder, ask := w.slots(t)
+	grant := must(holder.Acquire(ctx, ask))
+	before := must(Reclaim(ctx, w.mem, "default", 0, grant.Worker, w.time.Wall().Add(time.Second)))
+	w.time.Pass(time.Minute)
+	s, ask := w.slots(t)
+	h := must(s.begin(before, ask(), -1))
+	must(replace(ctx, s.slot(grant.Worker), before.revision, func() ([]byte, error) { return s.encode(move{holding: h}, &before) }))
+	if err := s.unclaim(ctx, h, before); err != nil {
+		t.Fatal(err)
+	}
+	after := must(Inspect(ctx, w.mem, "default")).Slots[0]
+	if after.Fence != before.Fence || after.After != h.after || !after.Free || !after.Taken || !after.Gone || !s.rules.idle(after, after.Fence+1) {
+		t.Errorf("it was %+v, and is %+v", before, after)
+	}
+}
+
 // TestAnUnknownWorkerStartsAtThePresent: the store may have forgotten a
 // holder that is gone, which used ticks up to the present.
 func TestAnUnknownWorkerStartsAtThePresent(t *testing.T) {

@@ -25,16 +25,19 @@ export class Lease {
   #servers; #pool; #token; #timeout
   #grant; #pid // a process with another id takes a lease of its own
   #run // the background's; another one has taken over when this has changed
-  #why = 'no server has answered yet'
+  #why // undefined: no server has answered yet
   #turned = now() // when the event loop last got its turn
   #asked = 0n // when the last request that counts began: see docs/leases.md
   #closed = false
 
-  /** The servers share one store. `timeout` is how long a call waits for an id, in milliseconds. */
-  constructor(servers, { pool = 'default', token, timeout = 10_000 } = {}) {
+  /**
+   * The servers share one store. `timeout` is how long a call waits for an id, in milliseconds. By default it is 10,000, and
+   * 40,000 while no server has answered yet: for up to 24 seconds after its store was restarted a server waits itself.
+   */
+  constructor(servers, { pool = 'default', token, timeout } = {}) {
     if (!Array.isArray(servers) || servers.length === 0) throw new TypeError("servers must be a list of URLs, as ['http://127.0.0.1:7070']")
     for (const s of servers) if (!/^https?:$/.test(new URL(s).protocol)) throw new TypeError(`server ${s} must be a URL, as http://127.0.0.1:7070`)
-    if (!(timeout >= 0)) throw new RangeError(`timeout is ${timeout}; it is a number of milliseconds`)
+    if (timeout !== undefined && !(timeout >= 0)) throw new RangeError(`timeout is ${timeout}; it is a number of milliseconds`)
     this.#servers = servers.map(s => s.replace(/\/+$/, ''))
     this.#pool = pool
     this.#token = token
@@ -43,7 +46,7 @@ export class Lease {
 
   /** Resolves to an id, and waits for one if it must. */
   async next() {
-    for (const until = performance.now() + this.#timeout; ;) {
+    for (const began = performance.now(); ;) {
       if (now() - this.#turned > 1_000_000n) { // else a loop of next() would starve the background
         await turn()
         this.#turned = now()
@@ -53,8 +56,8 @@ export class Lease {
       const t = now(), late = t - this.#asked > this.#grant?.patience // the event loop was blocked: the lease may be lost
       const id = late ? undefined : this.#grant?.make(t)
       if (id !== undefined) return id
-      const left = until - performance.now()
-      if (left <= 0) throw new LeaseError(`no lease of pool ${this.#pool} allows an id now: ${late ? 'the event loop was blocked for too long' : this.#why}`)
+      const left = began + (this.#timeout ?? (this.#why ? 10_000 : 40_000)) - performance.now()
+      if (left <= 0) throw new LeaseError(`no lease of pool ${this.#pool} allows an id now: ${late ? 'the event loop was blocked for too long' : this.#why ?? 'no server has answered yet'}`)
       await sleep(Math.min(left, this.#grant?.pause(t) ?? 20, 20))
     }
   }

@@ -118,12 +118,13 @@ def _left(until):
 
 
 class Lease:
-    def __init__(self, servers, pool="default", token=None, timeout=10.0):
-        """The servers share one store. The timeout is how long a call waits for an id, in seconds."""
+    def __init__(self, servers, pool="default", token=None, timeout=None):
+        """The servers share one store. The timeout is how long a call waits for an id, in seconds. By default it is 10, and
+        40 while no server has answered yet: for up to 24 seconds after its store was restarted a server waits itself."""
         if isinstance(servers, str) or not servers:
             raise ValueError("servers is %r; it is a list of URLs, as ['http://127.0.0.1:7070']" % (servers,))
         self._servers = [_Server(s) for s in servers]
-        if not timeout >= 0:
+        if timeout is not None and not timeout >= 0:
             raise ValueError("timeout is %r; it is a number of seconds" % timeout)
         self._pool, self._token, self._timeout, self._closed = pool, token, timeout, False
         self._reset()
@@ -131,7 +132,7 @@ class Lease:
 
     def _reset(self):  # also in a forked child, whose parent's threads may have held the lock
         self._changed, self._stop, self._pid = threading.Condition(threading.RLock()), threading.Event(), os.getpid()
-        self._grant, self._thread, self._why = None, None, "no server has answered yet"
+        self._grant, self._thread, self._why = None, None, None
 
     def __reduce_ex__(self, _):
         raise TypeError("a lease cannot be copied, since the copy would make the same ids: make another one")
@@ -140,7 +141,7 @@ class Lease:
         return self.take(1)[0]
 
     def take(self, n):
-        ids, used, until, n = [], None, time.monotonic() + self._timeout, operator.index(n)
+        ids, used, began, n = [], None, time.monotonic(), operator.index(n)
         while n > 0:
             if os.getpid() != self._pid:
                 self._reset()
@@ -160,9 +161,12 @@ class Lease:
                 made, pause = used.make(n - len(ids), now) if used else ([], 1.0)
                 ids += made
                 if not made:
-                    left = until - time.monotonic()
+                    timeout = self._timeout if self._timeout is not None else 10.0 if self._why else 40.0
+                    left = began + timeout - time.monotonic()
                     if left <= 0:
-                        why = "the background of this process has not run in time: does something block it?" if used and used.late(now) else self._why
+                        why = self._why or "no server has answered yet"
+                        if used and used.late(now):
+                            why = "the background of this process has not run in time: does something block it?"
                         raise LeaseError("no lease of pool %s allows an id now: %s" % (self._pool, why))
                     changed.wait(min(pause, left))
             if len(ids) == n and used is self._grant:  # else a signal handler has forked, or the lease was lost

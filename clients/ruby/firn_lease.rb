@@ -34,10 +34,11 @@ module Firn
       def forked = @all.keys.each { |lease| lease.send(:reset) }
     end
 
-    # The servers share one store. The timeout is how long a call waits for an id, in seconds.
-    def initialize(servers, pool: 'default', token: nil, timeout: 10.0)
+    # The servers share one store. The timeout is how long a call waits for an id, in seconds. By default it is 10, and 40 while
+    # no server has answered yet: for up to 24 seconds after its store was restarted a server waits itself.
+    def initialize(servers, pool: 'default', token: nil, timeout: nil)
       raise ArgumentError, "servers is #{servers.inspect}; it is a list of URLs, as ['http://127.0.0.1:7070']" unless servers.is_a?(Array) && servers.any?
-      raise ArgumentError, "timeout is #{timeout.inspect}; it is a number of seconds" unless timeout.is_a?(Numeric) && timeout >= 0
+      raise ArgumentError, "timeout is #{timeout.inspect}; it is a number of seconds" unless timeout.nil? || (timeout.is_a?(Numeric) && timeout >= 0)
 
       @servers = servers.map { |s| Server.new(s) }
       @pool, @token, @timeout, @closed = pool, token, timeout, false
@@ -52,7 +53,7 @@ module Firn
     def take(n)
       raise ArgumentError, "take(#{n.inspect}): it takes a number of ids" unless n.is_a?(Integer)
 
-      ids, used, deadline = [], nil, nanoseconds + @timeout * 1e9
+      ids, used, began = [], nil, nanoseconds
       while n.positive?
         reset if Process.pid != @pid
         lock, changed = @lock, @changed
@@ -66,8 +67,9 @@ module Firn
           now = nanoseconds
           next if used&.make(ids, n, now)
 
-          left = (deadline - now) / 1e9
-          why = used&.late?(now) ? 'the background of this process has not run in time: does something block it?' : @why
+          left = (@timeout || (@why ? 10 : 40)) - (now - began) / 1e9
+          why = @why || 'no server has answered yet'
+          why = 'the background of this process has not run in time: does something block it?' if used&.late?(now)
           raise LeaseError, "no lease of pool #{@pool} allows an id now: #{why}" if left <= 0
 
           changed.wait(lock, [used ? used.pause(now) : 1.0, left].min)
@@ -99,7 +101,7 @@ module Firn
     def reset
       @lock, @changed = Mutex.new, ConditionVariable.new # the parent's other threads may have held the lock
       @grant = @thread = nil
-      @why, @pid = 'no server has answered yet', Process.pid
+      @why, @pid = nil, Process.pid
     end
 
     # Takes a lease and renews it. After any failure it asks the next server, after a round of all in a second.

@@ -49,7 +49,7 @@ public final class Lease implements AutoCloseable {
 
     private final List<String> servers;
     private final String pool, token;
-    private final long timeout; // in nanoseconds
+    private final Duration timeout; // null: the default
     private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
         .followRedirects(HttpClient.Redirect.NEVER).connectTimeout(Duration.ofSeconds(2)).build();
     private final SecureRandom random = new SecureRandom();
@@ -58,13 +58,16 @@ public final class Lease implements AutoCloseable {
     private final ReentrantLock lock = new ReentrantLock(); // guards what a grant has
     private final Condition changed = lock.newCondition();
     private volatile Grant grant;
-    private volatile String why = "no server has answered yet";
+    private volatile String why; // null: no server has answered yet
     private volatile boolean closed;
 
-    /** Asks for a lease at once, and calls wait 10 seconds for an id. The token may be null. */
-    public Lease(List<String> servers, String pool, String token) { this(servers, pool, token, Duration.ofSeconds(10)); }
+    /** Asks for a lease at once. The token may be null. */
+    public Lease(List<String> servers, String pool, String token) { this(servers, pool, token, null); }
 
-    /** The servers share one store. The timeout is how long a call waits for an id. */
+    /**
+     * The servers share one store. The timeout is how long a call waits for an id. If it is null, that is 10 seconds, and 40 while
+     * no server has answered yet: for up to 24 seconds after its store was restarted a server waits itself.
+     */
     public Lease(List<String> servers, String pool, String token, Duration timeout) {
         if (servers.isEmpty()) throw new IllegalArgumentException("servers is empty: name one, as http://127.0.0.1:7070");
         for (String s : servers) {
@@ -73,7 +76,7 @@ public final class Lease implements AutoCloseable {
         this.servers = servers.stream().map(s -> s.replaceAll("/+$", "")).toList();
         this.pool = URLEncoder.encode(pool, StandardCharsets.UTF_8).replace("+", "%20");
         this.token = token;
-        this.timeout = timeout.toNanos();
+        this.timeout = timeout;
         background.setDaemon(true);
         background.start();
     }
@@ -96,9 +99,9 @@ public final class Lease implements AutoCloseable {
                 int more = used == null ? 0 : used.make(ids, made, now);
                 made += more;
                 if (more > 0) continue;
-                long left = timeout - (now - began);
+                long left = (timeout != null ? timeout : Duration.ofSeconds(why == null ? 40 : 10)).toNanos() - (now - began);
                 if (left <= 0) throw new LeaseException("no lease of pool " + pool + " allows an id now: "
-                    + (used != null && used.late(now) ? "the background of this process has not run in time: does something block it?" : why));
+                    + (used != null && used.late(now) ? "the background of this process has not run in time: does something block it?" : why == null ? "no server has answered yet" : why));
                 changed.awaitNanos(Math.min(left, used == null ? 1_000_000_000 : used.pause(now)));
             }
         } catch (InterruptedException e) {
