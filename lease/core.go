@@ -20,12 +20,12 @@ import (
 //     again, unless another may have been granted the worker since.
 //   - In a strict pool no fence lies further ahead than newcomers wait, by any two clocks in use.
 type rules struct {
-	layout    firn.Layout
-	token     string
-	tolerance time.Duration
-	strict    time.Duration
-	grace     time.Duration // how long a holder may take to notice that the store has forgotten it, and to write its slot again
-	counts    firn.Tick     // the lead of a holder with a rollback policy; 0: no policy
+	layout     firn.Layout
+	token      string
+	tolerance  time.Duration
+	strict     time.Duration
+	grace      time.Duration // how long a holder may take to notice that the store has forgotten it, and to write its slot again
+	policyLead firn.Tick     // the lead of a holder with a rollback policy; 0: no policy
 	// trusting: the store is embedded and keeps what it confirmed.
 	trusting bool
 }
@@ -229,8 +229,8 @@ func (r *rules) above(p Pool, ask Ask) firn.Tick {
 // asks may, and at most the tolerance, see covers. It is negative for a virtual clock that is behind.
 func (r *rules) lead(ask Ask) firn.Tick {
 	lead := ask.From - 1 - ask.Now
-	if r.counts > 0 {
-		lead = max(lead, r.counts)
+	if r.policyLead > 0 {
+		lead = max(lead, r.policyLead)
 	}
 	return min(lead, r.ticks(r.tolerance))
 }

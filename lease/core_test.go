@@ -205,6 +205,31 @@ func TestAnUnusedClaimIsUndone(t *testing.T) {
 	}
 }
 
+// A former holder that the store has forgotten ran ahead of its clock as far as the process that asks may, or by its policy.
+func TestTheLeadOfAFormerHolder(t *testing.T) {
+	for _, c := range []struct {
+		policy    firn.Tick
+		now, from firn.Tick
+		want      firn.Tick
+	}{
+		{0, 100, 101, 0},
+		{0, 100, 104, 3},
+		{0, 100, 91, -10}, // a virtual clock that is behind
+		{0, 100, 150, 10}, // the tolerance
+		{7, 100, 101, 7},
+		{7, 100, 91, 7},
+		{7, 100, 109, 8},
+		{7, 100, 108, 7},
+		{20, 100, 101, 10},
+	} {
+		r := easy()
+		r.policyLead = c.policy
+		if got := r.lead(Ask{Now: c.now, From: c.from}); got != c.want {
+			t.Errorf("at %d it asks from %d, and the policy has %d: %d, want %d", c.now, c.from, c.policy, got, c.want)
+		}
+	}
+}
+
 func TestAClaimBeginsAboveAllThatMayHaveBeenUsed(t *testing.T) {
 	trusting := easy()
 	trusting.trusting = true

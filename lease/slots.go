@@ -110,7 +110,7 @@ func configure(cfg Config) (*poolSource, error) {
 		held: map[int64]holding{}, starts: map[int64]firn.Tick{},
 	}
 	if cfg.Generator.Rollback != nil {
-		s.rules.counts = s.rules.ticks(cfg.Generator.Lead())
+		s.rules.policyLead = s.rules.ticks(cfg.Generator.Lead())
 	}
 	s.check(s.read())
 	return s, nil
@@ -161,7 +161,7 @@ func (s *poolSource) fit(cfg Config) error {
 		return config.In("Layout", firn.NewSyntaxError("layout", g.Layout.String(), "the slots are of a pool with layout "+s.cfg.Generator.Layout.String()+": give both the same"))
 	case fencedLead(*g) > fencedLead(s.cfg.Generator): // Acquire would not expect it
 		return config.In("Ahead", firn.NewSyntaxError("lead", fencedLead(*g).String(), "the slots are for generators that run ahead of the clock by "+fencedLead(s.cfg.Generator).String()+" at most: give both the same Generator"))
-	case s.rules.ticks(g.Lead()) > max(s.rules.ticks(fencedLead(*g)), s.rules.counts): // nor would newcomers
+	case s.rules.ticks(g.Lead()) > max(s.rules.ticks(fencedLead(*g)), s.rules.policyLead): // nor would newcomers
 		return config.In("Rollback", firn.NewSyntaxError("rollback", g.Rollback.String(), "the slots are for generators that run ahead of the clock by "+max(fencedLead(*g), s.cfg.Generator.Lead()).String()+" at most: give both the same Generator"))
 	case s.cfg.Pinned != nil && len(s.cfg.Spares) == 0 && switches(cfg.Generator.Rollback):
 		return errNoOther
