@@ -3,6 +3,7 @@ package firn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -31,8 +32,10 @@ func (k ClockKind) String() string {
 		return "wall"
 	case ClockVirtual:
 		return "virtual"
-	default:
+	case ClockSteady:
 		return "steady"
+	default:
+		return fmt.Sprintf("ClockKind(%d)", uint8(k))
 	}
 }
 
@@ -67,8 +70,10 @@ func (s SequenceStart) String() string {
 		return "zero"
 	case StartRandom:
 		return "random"
-	default:
+	case StartCarry:
 		return "carry"
+	default:
+		return fmt.Sprintf("SequenceStart(%d)", uint8(s))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // The errors that callers test for with [errors.Is]. Most are matched by one of the types
@@ -38,7 +39,11 @@ const maxQuoted = 64
 // NewSyntaxError returns a *[SyntaxError] that repeats at most 64 bytes of text.
 func NewSyntaxError(what, text, reason string) *SyntaxError {
 	if len(text) > maxQuoted {
-		text = text[:maxQuoted] + "…"
+		end := maxQuoted
+		for end > 0 && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end] + "…"
 	}
 	return &SyntaxError{What: what, Text: text, Reason: reason}
 }

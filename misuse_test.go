@@ -3,9 +3,12 @@ package firn_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/firntest"
@@ -114,6 +117,23 @@ func TestTextsThatAreNearlyRightAreRefused(t *testing.T) {
 	for _, wrong := range []string{"41/0/10/12,unit=1ms,unit=2ms", "41/0/10/12,epoch=+5", "41/0/10/12,unit=+1ms"} {
 		if got, err := firn.ParseLayout(wrong); !errors.Is(err, firn.ErrSyntax) {
 			t.Errorf("%s is read as %v, %v", wrong, got, err)
+		}
+	}
+}
+
+func TestAValueThatIsNoneOfAKindNamesItself(t *testing.T) {
+	for want, got := range map[string]fmt.Stringer{"ClockKind(77)": firn.ClockKind(77), "SequenceStart(77)": firn.SequenceStart(77), "steady": firn.ClockSteady, "carry": firn.StartCarry} {
+		if got.String() != want {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}
+
+func TestALongTextIsCutBetweenCharacters(t *testing.T) {
+	for _, text := range []string{"a" + strings.Repeat("é", 40), strings.Repeat("é", 40), strings.Repeat("x", 70), strings.Repeat("\x80", 70)} {
+		err := firn.NewSyntaxError("name", text, "")
+		if cut, ok := strings.CutSuffix(err.Text, "…"); !ok || len(cut) > 64 || !strings.HasPrefix(text, cut) || utf8.ValidString(text) && (len(cut) < 63 || !utf8.ValidString(cut)) {
+			t.Errorf("%q is cut to %q", text, err.Text)
 		}
 	}
 }

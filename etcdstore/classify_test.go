@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/backend"
@@ -23,5 +24,24 @@ func TestACallThatAnotherCallsErrorEndedIsLeftOpen(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) || store.Unapplied(err) {
 		t.Errorf("%v, want it to be left open", err)
+	}
+}
+
+// One prefix is one store, whoever writes it: a URL puts the slash at its end.
+func TestAPrefixEndsWithASlash(t *testing.T) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for prefix, want := range map[string]error{
+		"": context.Canceled, "shop/": context.Canceled, "a/b/": context.Canceled,
+		"shop": store.ErrRefused, "/": store.ErrRefused, "/shop/": store.ErrRefused, "a//b/": store.ErrRefused, "a\n/": store.ErrRefused,
+	} {
+		if _, err := OpenClient(ended, client, prefix); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", prefix, err, want)
+		}
 	}
 }

@@ -44,7 +44,8 @@ type Store struct {
 // client would let further ones wait in turn, and a lease's behind all others.
 const maxStreams = 96
 
-// OpenClient returns a store over client, which Close closes; all its keys begin with prefix. It reads the key
+// OpenClient returns a store over client, which Close closes; all its keys begin with prefix, which is empty or ends with a
+// slash: "shop/" is /shop in a URL of [Open]. It reads the key
 // firn/ below that once, to report errors at once. What the clients of [Open] do by themselves is up to you:
 //
 //   - Without MaxUnaryRetries 1 it repeats calls that a proxy has given up, including writes.
@@ -63,6 +64,14 @@ func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*S
 		}
 		if !strings.ContainsAny(address, "@/") {
 			hosts = append(hosts, address)
+		}
+	}
+	if prefix != "" && (!strings.HasSuffix(prefix, "/") || strings.Contains("/"+prefix, "//")) {
+		return nil, fmt.Errorf("etcdstore: open prefix %q: %w: it must be empty, or as a folder is written, as in %q, which a URL calls /shop", prefix, store.ErrRefused, "shop/")
+	}
+	if prefix != "" {
+		if err := store.CheckKey(prefix); err != nil {
+			return nil, fmt.Errorf("etcdstore: open prefix %q: %w", prefix, err)
 		}
 	}
 	s := &Store{client: client, prefix: prefix, calls: backend.NewCalls("etcdstore", backend.NewLanes(maxStreams), classify, hosts...)}

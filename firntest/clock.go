@@ -136,7 +136,7 @@ func (c *Clock) Rate(rate float64) {
 
 // Sleep lets d pass at once, unless ctx has ended.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
-	if err := context.Cause(ctx); err != nil {
+	if err := context.Cause(ctx); err != nil || d <= 0 {
 		return err
 	}
 	c.mu.Lock()

@@ -173,3 +173,12 @@ func TestIdleLeavesNoTimer(t *testing.T) {
 		t.Errorf("%v, %d timers", err, clock.Timers())
 	}
 }
+
+func TestASleepOfLessThanNothingEndsAtOnce(t *testing.T) {
+	clock := firntest.NewClock(time.Unix(0, 0))
+	for _, d := range []time.Duration{0, -time.Second} {
+		if err := clock.Sleep(t.Context(), d); err != nil || clock.Slept() != 0 || !clock.Wall().Equal(time.Unix(0, 0)) {
+			t.Errorf("%v: %v, slept %v", d, err, clock.Slept())
+		}
+	}
+}

@@ -200,13 +200,13 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	g.Layout, g.Rollback = cmp.Or(g.Layout, firn.DefaultLayout()), slices.Clone(g.Rollback)
 	config.Fill(&g.Time, &g.Random, &cfg.Log)
 	cfg.Window = cmp.Or(cfg.Window, defaultWindow)
-	cfg.Look = cmp.Or(cfg.Look, defaultLook)
 	unit := g.Layout.Unit()
+	quarter := max(cfg.Window, unit) / 4
+	cfg.Look = cmp.Or(cfg.Look, min(defaultLook, max(quarter, minLook)))
 	window := firn.Tick(cfg.Window/unit) + 1
 	err := errors.Join(
 		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
-		config.In("Look", config.Check("look", cfg.Look, minLook, maxWindow, "")))
-	cfg.Look = min(cfg.Look, max(cfg.Window, unit)/4)
+		config.In("Look", config.Check("look", cfg.Look, minLook, max(quarter, minLook), "a quarter of the window")))
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, switching: func() {}, hurries: true, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence

@@ -150,7 +150,9 @@ func TestCheckReportsTheMistakesOfThePoolAndOfTheGeneratorTogether(t *testing.T)
 }
 
 func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
-	for look, want := range map[time.Duration]string{-1: "look -1ns is out of range: 25ms to 720h0m0s", minLook - 1: "look", minLook: "", maxWindow: "", maxWindow + 1: "look"} {
+	for look, want := range map[time.Duration]string{
+		-1: "look -1ns is out of range: 25ms to 1m15s are allowed (a quarter of the window)", minLook - 1: "look", minLook: "", 75 * time.Second: "", 75*time.Second + 1: "look",
+	} {
 		_, err := start(context.Background(), Fixed(1), Config{Look: look})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -191,15 +193,18 @@ func TestTheDefaultsOfTheSettings(t *testing.T) {
 	if own.Pool != "p" || own.Host != "h" || own.PID != 7 || own.Generator.Random() != 4 {
 		t.Errorf("%+v", own)
 	}
-	l := must(start(context.Background(), Fixed(1), Config{Look: time.Hour}))
-	if l.cfg.Window != 5*time.Minute || l.cfg.Look != 75*time.Second || l.window != 300_001 || l.cfg.Generator.Layout != firn.DefaultLayout() {
+	l := must(start(context.Background(), Fixed(1), Config{Look: time.Minute}))
+	if l.cfg.Window != 5*time.Minute || l.cfg.Look != time.Minute || l.window != 300_001 || l.cfg.Generator.Layout != firn.DefaultLayout() {
 		t.Errorf("%+v", l.cfg)
 	}
 	if l := must(start(context.Background(), Fixed(1), Config{})); l.cfg.Look != 3*time.Second {
 		t.Errorf("it looks every %v", l.cfg.Look)
 	}
+	if l := must(start(context.Background(), Fixed(1), Config{Window: time.Second})); l.cfg.Look != 250*time.Millisecond {
+		t.Errorf("with a window of a second it looks every %v", l.cfg.Look)
+	}
 	// A unit longer than the window: a look is a quarter of that.
-	long := must(start(context.Background(), Fixed(1), Config{Look: time.Hour, Window: time.Second, Generator: firn.Config{Layout: layout("35/0/10/12,unit=1m")}}))
+	long := must(start(context.Background(), Fixed(1), Config{Look: 15 * time.Second, Window: time.Second, Generator: firn.Config{Layout: layout("35/0/10/12,unit=1m")}}))
 	if long.cfg.Look != 15*time.Second || long.window != 1 {
 		t.Errorf("%v, a window of %d units", long.cfg.Look, long.window)
 	}
@@ -318,5 +323,13 @@ func TestAChainIsTheCallersNoMore(t *testing.T) {
 		if lead := g.Lead(); lead > time.Second {
 			t.Errorf("the lead of the %s became %v", of, lead)
 		}
+	}
+}
+
+// A program that does not look at the error of its store's Open has such a pointer.
+func TestAStoreThatIsANilPointerIsRefused(t *testing.T) {
+	_, err := Open(t.Context(), Config{Store: (*memstore.Store)(nil)})
+	if !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "lease: Config.Store is a nil *memstore.Store") {
+		t.Error(err)
 	}
 }

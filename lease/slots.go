@@ -72,9 +72,7 @@ func NewSource(cfg Config) (Source, error) {
 
 func newPoolSource(cfg Config) (*poolSource, error) {
 	s, err := configure(cfg)
-	if cfg.Store == nil {
-		err = errors.Join(err, config.Mistake("lease", "Store", "is required"))
-	}
+	err = errors.Join(err, config.Required("lease", "Store", cfg.Store))
 	if err != nil {
 		return nil, config.Of[Config]("lease", err)
 	}

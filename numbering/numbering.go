@@ -74,7 +74,7 @@ type Config struct {
 	Clock store.Clock
 }
 
-// A Format makes and reads business numbers. Make one with [New]. Its methods may run concurrently.
+// A Format makes and reads business numbers. Make one with [New]: the zero value is not usable. Its methods may run concurrently.
 type Format struct {
 	cfg    Config
 	pieces []piece
@@ -94,8 +94,8 @@ const recheck = time.Minute
 
 // New checks cfg. Errors match [firn.ErrSyntax] and name the allowed values, or are those of the counter's Declare.
 func New(cfg Config) (*Format, error) {
-	if cfg.Counter == nil {
-		return nil, config.Mistake("numbering", "Counter", "is required")
+	if err := config.Required("numbering", "Counter", cfg.Counter); err != nil {
+		return nil, err
 	}
 	if cfg.Zone == time.Local {
 		return nil, config.Mistake("numbering", "Zone",
@@ -136,9 +136,24 @@ func New(cfg Config) (*Format, error) {
 func (f *Format) form() string {
 	form := "template " + f.cfg.Template
 	if f.period != ever && f.cfg.Zone.String() != "UTC" {
-		form = "zone " + f.cfg.Zone.String() + ", " + form
+		form = "zone " + zoneName(f.cfg.Zone) + ", " + form
 	}
 	return form
+}
+
+// zoneName names a zone, and its offset unless the name is that of the zone database, or says it: anybody may call a fixed
+// zone CET.
+func zoneName(zone *time.Location) string {
+	name, known := zone.String(), true
+	public, err := time.LoadLocation(name)
+	for _, month := range []time.Month{time.January, time.July} {
+		at := time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)
+		known = known && err == nil && at.In(zone).Format(time.DateTime) == at.In(public).Format(time.DateTime)
+	}
+	if offset := time.Unix(0, 0).In(zone).Format("-07:00"); !known && name != offset {
+		name += " " + offset
+	}
+	return name
 }
 
 // String returns the template.
@@ -277,7 +292,7 @@ func (f *Format) begins(id firn.ID) (at time.Time, ok bool) {
 func (f *Format) Text(id firn.ID) (string, error) {
 	at, ok := f.begins(id)
 	number := int64(id) % f.block
-	if !ok || number == 0 {
+	if !ok || number <= 0 || f.period != ever && at.Year() < 1 {
 		return "", fmt.Errorf("numbering: %d is not a valid number of template %q: the counter is used for something else too",
 			id, f.cfg.Template)
 	}

@@ -3,6 +3,7 @@ package numbering_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +176,60 @@ func TestAWrappedCounterRefusesAnotherTemplate(t *testing.T) {
 		}
 		if text, err := f.Next(t.Context()); errors.Is(err, store.ErrTaken) != (i == 1) {
 			t.Errorf("%s: %q, %v", template, text, err)
+		}
+	}
+}
+
+func TestAnIDThatNoCounterMakesHasNoText(t *testing.T) {
+	s := newStore()
+	for template, ids := range map[string][]firn.ID{"A{n:3}": {-1, -1000, 0}, "{yyyy}-{n:3}": {-2026001, 999, 2026000}} {
+		all, err := sequence.New(sequence.Config{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counter, err := all.Namespace("c" + strconv.Itoa(len(template)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := numbering.New(numbering.Config{Template: template, Counter: counter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			if text, err := f.Text(id); err == nil {
+				t.Errorf("%s: %d is %q", template, id, text)
+			}
+		}
+	}
+}
+
+// Anybody may call a fixed zone CET, and the periods of two change at different moments.
+func TestFixedZonesOfOneNameAreDifferentZones(t *testing.T) {
+	zones := newStore()
+	paris, err := time.LoadLocation("CET")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		zone *time.Location
+		want error
+	}{
+		{time.FixedZone("CET", 3600), nil}, {time.FixedZone("CET", 3600), nil}, {time.FixedZone("CET", 7200), store.ErrTaken}, {paris, store.ErrTaken},
+	} {
+		counters, err := sequence.New(sequence.Config{Store: zones})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counter, err := counters.Namespace("bills")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := numbering.New(numbering.Config{Template: "{yyyy}-{n:3}", Zone: c.zone, Counter: counter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := f.Next(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%v: %q, %v, want %v", c.zone, text, err, c.want)
 		}
 	}
 }

@@ -934,6 +934,8 @@ func TestClientsThatBreakWhatAWritePromisesAreRefused(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
 	_, err := redisstore.OpenClient(ctx, client, redisstore.Config{ConfirmTimeout: time.Microsecond})
 	expect(t, "a timeout", err, store.ErrRefused, "at least 1ms")
+	_, err = redisstore.OpenClient(ctx, client, redisstore.Config{Replicas: 101})
+	expect(t, "replicas", err, store.ErrRefused, "Replicas is 101: it must be at most 100")
 	near := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, MaxRedirects: -1, RouteRandomly: true})
 	_, err = redisstore.OpenClient(ctx, near, redisstore.Config{})
 	expect(t, "a client of replicas", errors.Join(err, near.Close()), store.ErrRefused, "reads from replicas")

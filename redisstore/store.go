@@ -142,6 +142,8 @@ func (s *Store) check() (connections int, err error) {
 		return 0, fmt.Errorf("the client has type %T: *redis.Client and *redis.ClusterClient are supported", s.client)
 	}
 	switch {
+	case s.cfg.Replicas > MaxReplicas:
+		return 0, fmt.Errorf("Replicas is %d: it must be at most %d", s.cfg.Replicas, MaxReplicas)
 	case s.cfg.ConfirmTimeout < time.Millisecond:
 		return 0, fmt.Errorf("ConfirmTimeout is %v: it must be at least 1ms", s.cfg.ConfirmTimeout)
 	case replicas:

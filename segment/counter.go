@@ -96,7 +96,7 @@ func (n *Namespace) Raise(ctx context.Context, last firn.ID) error {
 		limited, cancel := turns.WithTimeout(ctx, n.all.cfg.Time, callTimeout)
 		defer cancel()
 		if _, err := c.raise(limited, n.name, max(uint64(above)+1, uint64(c.cfg.Start))); err != nil {
-			return err
+			return overdue(ctx, err)
 		}
 	}
 	if err := n.Prepare(ctx); !errors.Is(err, ErrExhausted) {

@@ -221,6 +221,8 @@ func (n *Namespace) fetch(ctx context.Context) (again bool) {
 		err = n.ids.accept(r, ask.Above)
 	} else if errors.Is(ctx.Err(), context.Canceled) { // by Close
 		err = firn.ErrClosed
+	} else {
+		err = overdue(context.Background(), err)
 	}
 	wasFailing := n.refill.inRow > 0
 	n.refill.end(err, granted)

@@ -5,12 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/firntest"
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store/memstore"
 )
 
+// standing is a clock that stands still.
+type standing struct{ firn.TimeSource }
+
+func (standing) Monotonic() time.Duration { return time.Hour }
+
 func TestThePauseAfterAFailureGrowsAndBeginsAgainAfterASuccess(t *testing.T) {
-	clock := firntest.NewClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	clock := standing{firn.SystemTime()}
 	s, err := New(Config{Store: memstore.New(nil), Time: clock, Random: func() uint64 { return 0 }})
 	if err != nil {
 		t.Fatal(err)

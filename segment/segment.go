@@ -121,6 +121,8 @@ func (c *Config) check() error {
 	err = errors.Join(err, c.fill())
 	if (c.Store == nil) == (c.Source == nil) {
 		err = errors.Join(config.Mistake("segment", "Store", "or Config.Source is required, and not both"), err)
+	} else if c.Store != nil {
+		err = errors.Join(config.Required("segment", "Store", c.Store), err)
 	}
 	return err
 }
@@ -263,6 +265,15 @@ func (s *Segments) Close(ctx context.Context) error {
 	})
 }
 
+// overdue is err, or if [callTimeout] ended the call, and not ctx of the caller, an error that does not say that the
+// caller's deadline has passed.
+func overdue(ctx context.Context, err error) error {
+	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("segment: no answer within %v: %w", callTimeout, &store.TextError{Kind: store.ErrUnavailable, Err: err})
+}
+
 // giveBack stops all names and gives back their unused ids, several names at a time. It ends
 // with the first failure: the store is away, and there may be many names.
 func (s *Segments) giveBack(ctx context.Context) error {
@@ -284,6 +295,7 @@ func (s *Segments) giveBack(ctx context.Context) error {
 			limited, cancel := turns.WithTimeout(ctx, s.cfg.Time, callTimeout)
 			defer cancel()
 			back, err := to.Return(limited, n.name, unused)
+			err = overdue(ctx, err)
 			mu.Lock()
 			defer mu.Unlock()
 			if back {

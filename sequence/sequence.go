@@ -109,10 +109,7 @@ type Sequences struct {
 
 // New checks cfg and returns the sequences of its store, which it does not touch yet.
 func New(cfg Config) (*Sequences, error) {
-	err := cfg.fill()
-	if cfg.Store == nil {
-		err = errors.Join(config.Mistake("sequence", "Store", "is required"), err)
-	}
+	err := errors.Join(config.Required("sequence", "Store", cfg.Store), cfg.fill())
 	if err != nil {
 		return nil, config.Of[Config]("sequence", err)
 	}

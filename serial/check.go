@@ -1,6 +1,10 @@
 package serial
 
-import "github.com/firn-id/firn"
+import (
+	"fmt"
+
+	"github.com/firn-id/firn"
+)
 
 // A Check says which check digits end a serial. They are computed from the digits after the
 // prefix. Each check always finds some kinds of typing errors. It misses other errors
@@ -28,8 +32,10 @@ func (c Check) String() string {
 		return "luhn"
 	case Mod97:
 		return "mod97"
-	default:
+	case NoCheck:
 		return "none"
+	default:
+		return fmt.Sprintf("Check(%d)", uint8(c))
 	}
 }
 

@@ -42,7 +42,7 @@ const (
 	endOfYears = 253402300800 + 2*day
 )
 
-// A Format writes and reads serials. Its methods may be called concurrently.
+// A Format writes and reads serials. Make one with [New]: the zero value is not usable. Its methods may be called concurrently.
 type Format struct {
 	layout   firn.Layout
 	prefix   string

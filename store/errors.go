@@ -66,10 +66,14 @@ func (e *TextError) Unwrap() error { return e.Kind }
 // ContextError returns nil while ctx lasts, and then the error a backend must give for a call whose
 // context has ended: it matches ctx.Err(), which callers test for, and context.Cause(ctx), the reason.
 // If the cause is the error of another store call, only its text is included: it does not describe the
-// outcome of this call.
+// outcome of this call. If the cause has a method Own() bool that returns true, the store has ended its own call, and
+// ctx.Err() is not matched.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
+	own, _ := cause.(interface{ Own() bool }) //nolint:errorlint // the cause of ctx itself
 	switch {
+	case own != nil && own.Own():
+		return cause
 	case Unapplied(cause), errors.Is(cause, ErrNotFound):
 		return fmt.Errorf("%w: %w", err, &TextError{Err: cause})
 	case err == nil, errors.Is(cause, err):

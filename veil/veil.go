@@ -244,8 +244,11 @@ func (c *Cipher) keys() string {
 
 // Repeats reports whether c, which replaces the cipher before, may make veils equal to
 // those that before has made of other ids: some keys differ but have the same version bits,
-// or there are no version bits.
+// or there are no version bits. If before is nil, c replaces none.
 func (c *Cipher) Repeats(before *Cipher) bool {
+	if before == nil {
+		return false
+	}
 	if c.bits != before.bits || c.versionBits != before.versionBits {
 		return true
 	}

@@ -370,6 +370,7 @@ func TestWhichKeysRepeatVeils(t *testing.T) {
 		before, now *veil.Cipher
 		want        bool
 	}{
+		"none before":                 {nil, of(0, 53, k[0]), false},
 		"the same":                    {of(0, 53, k[0]), of(0, 53, k[0]), false},
 		"another":                     {of(0, 53, k[0]), of(0, 53, k[1]), true},
 		"of the same version":         {of(1, 53, k[0]), of(1, 53, again), true},

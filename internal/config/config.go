@@ -28,6 +28,19 @@ func Mistake(pkg, field, reason string) error {
 	return &firn.SyntaxError{Field: field, Reason: pkg + ": Config." + field + " " + reason}
 }
 
+// Required returns the error for a field that must have a value, and has none, or a nil pointer: that of a call whose error
+// nobody looked at.
+func Required(pkg, field string, value any) error {
+	v := reflect.ValueOf(value)
+	switch {
+	case !v.IsValid():
+		return Mistake(pkg, field, "is required")
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return Mistake(pkg, field, fmt.Sprintf("is a nil %v: look at the error of the call that returned it", v.Type()))
+	}
+	return nil
+}
+
 // In returns err, a *[firn.RangeError] or *[firn.SyntaxError], with the name of the field of a Config.
 func In(field string, err error) error {
 	var (

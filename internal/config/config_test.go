@@ -81,3 +81,15 @@ func TestFill(t *testing.T) {
 		t.Error("what was set is replaced")
 	}
 }
+
+func TestANilPointerIsNoValue(t *testing.T) {
+	for want, value := range map[string]any{
+		"pkg: Config.Store is required": nil,
+		"pkg: Config.Store is a nil *slog.Logger: look at the error of the call that returned it": (*slog.Logger)(nil),
+		"": slog.Default(),
+	} {
+		if err := config.Required("pkg", "Store", value); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -64,7 +64,10 @@ func (s *Supply) Rate(now time.Duration, issued int64) float64 {
 // Lasts returns how long count ids last at that rate, at most some 292 years.
 func (s *Supply) Lasts(now time.Duration, issued, count int64) time.Duration {
 	used, elapsed := s.window(now, issued)
-	if used <= 0 {
+	switch {
+	case count <= 0:
+		return 0
+	case used <= 0:
 		return math.MaxInt64
 	}
 	return time.Duration(min(float64(count)/float64(used)*float64(elapsed), math.MaxInt64/2))

@@ -62,6 +62,9 @@ func TestNothingIssuedLastsForEver(t *testing.T) {
 	if got := s.Lasts(2*time.Hour, 0, 1); got != math.MaxInt64 {
 		t.Errorf("%v", got)
 	}
+	if got := s.Lasts(2*time.Hour, 0, 0); got != 0 {
+		t.Errorf("no ids last %v", got)
+	}
 	if got := s.Rate(time.Hour, 0); got != 0 {
 		t.Errorf("a rate of %v at once", got)
 	}

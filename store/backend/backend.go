@@ -141,10 +141,19 @@ func Do[T any](ctx context.Context, c *Calls, op, key string, do func(context.Co
 // call is [Do] with the lane that enter takes. The lane is kept until do has ended.
 func call[T any](ctx context.Context, c *Calls, op, key string, enter func(context.Context) (leave func(), err error),
 	do func(context.Context) (T, error)) (none T, err error) {
-	defer func() { err = c.Wrap(op, key, err) }()
+	caller, made := ctx, false
+	defer func() {
+		left := !made || caller.Err() != nil && errors.Is(err, context.Canceled)
+		if err == nil || kindOf(err, nil) != nil || !left {
+			err = c.Wrap(op, key, err)
+		} else { // it says nothing of the store
+			err = &store.CallError{Store: c.name, Op: op, Key: key, Err: err}
+		}
+	}()
 	if err := store.ContextError(ctx); err != nil {
 		return none, err
 	}
+	made = true
 	if c.closed.Load() {
 		return none, fmt.Errorf("%w: the store is closed", store.ErrUnavailable)
 	}
@@ -181,8 +190,21 @@ func call[T any](ctx context.Context, c *Calls, op, key string, enter func(conte
 
 // Bound returns a context that ends after 10 s at the latest, with a cause that says so.
 func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, callTimeout, fmt.Errorf("%w: no answer within %v", store.ErrUnavailable, callTimeout))
+	return context.WithTimeoutCause(ctx, callTimeout, bound{})
 }
+
+// A bound is the cause of a context of [Bound]: the caller's has not ended, so its deadline is not named.
+type bound struct{}
+
+func (bound) Error() string {
+	return fmt.Sprintf("%v: no answer within %v", store.ErrUnavailable, callTimeout)
+}
+
+// Unwrap returns the kind.
+func (bound) Unwrap() error { return store.ErrUnavailable }
+
+// Own says that a store has ended the call, see [store.ContextError].
+func (bound) Own() bool { return true }
 
 // Wrap returns err as a [store.CallError]. It adds the kind, unless err is already one of package
 // store's errors, and a hint if one is known.

@@ -99,3 +99,15 @@ func TestItIsEmbedded(t *testing.T) {
 		t.Error("a new pool would wait for holders there cannot be")
 	}
 }
+
+func TestNoRevisionFollowsItself(t *testing.T) {
+	s := memstore.New(func() uint64 { return 7 })
+	before := put(t, s, "k", 0, "")
+	for range 3 {
+		now := put(t, s, "k", before, "")
+		if now == before {
+			t.Errorf("a write over revision %d has it, too", before)
+		}
+		before = now
+	}
+}

@@ -10,7 +10,7 @@ import (
 
 // The program imports the driver, here modernc.org/sqlite. The settings keep what was confirmed when power
 // fails, and have writers wait for each other.
-func ExampleNew() {
+func ExampleOpen() {
 	db, err := sql.Open("sqlite", "file:/var/lib/shop/firn.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err != nil {
 		log.Fatal(err)

@@ -426,6 +426,8 @@ func (s *Store) wrap(ctx context.Context, op, key string, err error) error {
 	case ended == nil, store.Unapplied(kind): // certain, whatever ctx says
 	case errors.Is(ended, err):
 		err = ended
+	case !errors.Is(ended, ctx.Err()): // the caller's context lasts, and the driver's error must not say that it has ended
+		err = fmt.Errorf("%w: %w", ended, &store.TextError{Err: err})
 	default:
 		err = fmt.Errorf("%w: %w", ended, err)
 	}

@@ -133,8 +133,8 @@ func ended(t *testing.T, _ Factory, s store.Store) {
 		revision := put(t, s, key, 0, "before")
 		for op, call := range calls(s, key, revision) {
 			err := call(test.ctx)
-			if !errors.Is(err, test.is) || !errors.Is(err, test.cause) {
-				t.Errorf("%v: %v, want an error that is both %q and %q", op, err, test.is, test.cause)
+			if !errors.Is(err, test.is) || !errors.Is(err, test.cause) || errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("%v: %v, want an error that is both %q and %q, and says nothing of the store", op, err, test.is, test.cause)
 			}
 			holds(t, s, key, "before", revision)
 		}
