@@ -107,7 +107,7 @@ func (n *Namespace[T]) Fetch(ctx context.Context, count int) ([]T, error) {
 	if err := n.source.servers.persist(waiting, question{
 		namespace: n.name,
 		failed:    func(err error) { last = err },
-		ask:       func(ctx context.Context, one *server) error { return n.source.request(ctx, one, ids) },
+		ask:       func(ctx context.Context, one *server) error { return n.source.fetch(ctx, one, ids) },
 	}, n.cfg.Time.Monotonic()+n.cfg.Wait); err != nil {
 		return nil, n.explain(ctx, err, last)
 	}

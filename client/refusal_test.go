@@ -202,6 +202,9 @@ func TestTextsAreDistinguishedFromNumbers(t *testing.T) {
 			if _, err := numbers.Fetch(t.Context(), 1); !errors.Is(err, client.ErrKind) || !strings.Contains(err.Error(), "Client.Texts") || time.Since(began) > 0 {
 				t.Errorf("%s: %v after %v", a.kind, err, time.Since(began))
 			}
+			if n := a.seen().ids; n != 0 {
+				t.Errorf("%s: %d requests used up ids that nobody can read", a.kind, n)
+			}
 			texts, err := c.Texts("x")
 			if err != nil {
 				t.Fatal(err)

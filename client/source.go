@@ -38,7 +38,8 @@ type source[T firn.ID | string] struct {
 	last  T       // the greatest id received, if the ids grow
 	from  *server // the server of the latest ids
 
-	dropped atomic.Int64
+	dropped  atomic.Int64
+	readable atomic.Bool // see fetch
 
 	mu   sync.Mutex // guards all below
 	kind kind
@@ -259,8 +260,8 @@ func (s *source[T]) askKind(ctx context.Context, describe func(context.Context, 
 	case described.hidden:
 		return kind{known: true}, nil
 	}
-	if s.form.numbers && (described.Prefix != "" || !slices.Contains(numeric, described.Kind)) {
-		return kind{}, fmt.Errorf("%w: ids of kind %s, or with a prefix, are texts; use Client.Texts", ErrKind, described.Kind)
+	if err := s.reads(described); err != nil {
+		return kind{}, err
 	}
 	veiled := !slices.Contains([]string{"", `""`, "null", "false"}, string(described.Veil))
 	return kind{
@@ -268,6 +269,29 @@ func (s *source[T]) askKind(ctx context.Context, describe func(context.Context, 
 		grows: s.form.numbers && slices.Contains(growing, described.Kind) && !veiled,
 		ranks: s.form.numbers && described.Kind == "segment" && !veiled,
 	}, nil
+}
+
+// reads returns an error if the ids of a namespace are texts, and numbers are wanted.
+func (s *source[T]) reads(d description) error {
+	if s.form.numbers && !d.hidden && (d.Prefix != "" || !slices.Contains(numeric, d.Kind)) {
+		return fmt.Errorf("%w: ids of kind %s, or with a prefix, are texts; use Client.Texts", ErrKind, d.Kind)
+	}
+	return nil
+}
+
+// fetch is request, and first sees, once, that no ids are used up that cannot be read.
+func (s *source[T]) fetch(ctx context.Context, one *server, dst []T) error {
+	if s.form.numbers && !s.readable.Load() {
+		d, err := s.describe(ctx, one)
+		if err == nil {
+			err = s.reads(d)
+			s.readable.Store(err == nil)
+		}
+		if errors.Is(err, ErrKind) || ctx.Err() != nil {
+			return err
+		} // otherwise the request says what is wrong, or makes the namespace
+	}
+	return s.request(ctx, one, dst)
 }
 
 // failed records the error of the latest pass over the servers; nil if it brought ids.

@@ -376,6 +376,7 @@ func (l *Lease) leave(ctx context.Context) error {
 	var again []pendingRelease
 	for _, p := range due {
 		if e := l.release(ctx, p); e != nil {
+			l.cfg.Log.Warn("could not give a worker back: it stays unused until its fence, unless another Close succeeds", "worker", p.grant.Worker, "fence", l.fenceTime(p.grant), "error", e)
 			err = errors.Join(err, e)
 			again = append(again, p)
 		}

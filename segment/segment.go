@@ -314,8 +314,10 @@ func (s *Segments) giveBack(ctx context.Context) error {
 	if err := calls.Wait(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	s.cfg.Log.Info("segments closed", "with_unused_ids", names, "given_back", given)
-	if failed != nil {
+	if failed == nil {
+		s.cfg.Log.Info("segments closed", "with_unused_ids", names, "given_back", given)
+	} else {
+		s.cfg.Log.Warn("segments closed, and unused ids of some names could not be given back: they are never issued", "names", names-given, "error", failed)
 		return fmt.Errorf("%w; unused ids of %d names stay unused", failed, names-given)
 	}
 	return nil

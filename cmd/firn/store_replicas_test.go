@@ -41,7 +41,10 @@ func TestReplicasOfARedisCanBeShownAndLowered(t *testing.T) {
 		{nil, "store replicas 0", 0, "writes now need 0 replicas (before: 1); new processes wait once until running holders have"},
 		{nil, "store replicas", 0, "recorded  0 (lowered at 2"},
 		{nil, "store replicas --json", 0, `{"recorded":0,"lowered":"2`},
-		{nil, "store replicas 1", 1, "applied, but not confirmed: 0 of 1 replicas have it"},
+		{nil, "store replicas 1", 1, "1 replicas, but 0 online, and no write would be confirmed: attach them, and the number rises by itself; or add --expected"},
+		{nil, "store replicas", 0, "recorded  0 "},
+		{nil, "store replicas 1 --expected", 1, "applied, but not confirmed: 0 of 1 replicas have it"},
+		{nil, "store replicas 1", 1, "applied, but not confirmed: 0 of 1 replicas have it"}, // it is recorded
 		{nil, "store replicas 0", 0, "writes now need 0 replicas (before: 1)"},
 		{nil, "store replicas many", 2, `"many" replicas: 0 to 100 are allowed`},
 		{nil, "store replicas 1 2", 2, "name one number"},

@@ -115,12 +115,16 @@ func (c counted) makeSegment(ctx context.Context, s store.Store, p *printer) err
 	})
 }
 
-// thenClose runs do, and then closes what it used, even if ctx has ended.
+// thenClose runs do, and then closes what it used, even if ctx has ended. After ids that were made, what cannot be given
+// back is no failure of the command: the log has it.
 func thenClose(ctx context.Context, end func(context.Context) error, do func() error) error {
 	err := do()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	return errors.Join(err, end(ctx))
+	if failed := end(ctx); err != nil {
+		return errors.Join(err, failed)
+	}
+	return nil
 }
 
 // stripeHint adds the flags that help.

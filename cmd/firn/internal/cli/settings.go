@@ -29,6 +29,8 @@ func addSettings(flags *pflag.FlagSet, n *settings.Namespace, of []settings.Sett
 		switch into := s.In(n).(type) {
 		case *string:
 			flags.StringVar(into, s.Flag, "", help)
+		case *bool:
+			flags.BoolVar(into, s.Flag, false, help)
 		case *int:
 			flags.IntVar(into, s.Flag, 0, help)
 		case *int64:
@@ -43,6 +45,8 @@ func addSettings(flags *pflag.FlagSet, n *settings.Namespace, of []settings.Sett
 			flags.Var(parsed[[]int64]{into, "ints", parseNumbers, showNumbers}, s.Flag, help)
 		case *[]string:
 			flags.Var(parsed[[]string]{into, "string", parseList, showList}, s.Flag, help)
+		default:
+			panic(fmt.Sprintf("--%s: no flag has the type %T", s.Flag, into))
 		}
 		if s.Default != "" {
 			setDefault(flags, s.Flag, s.Default)

@@ -25,6 +25,7 @@ func newStore() *cobra.Command {
 
 func newStoreReplicas() *cobra.Command {
 	var flags storeFlags
+	var expected bool
 	cmd := &cobra.Command{
 		Use:   "replicas [N]",
 		Short: "Show or set how many Redis replicas must confirm each write",
@@ -41,8 +42,8 @@ FORGET); and if Sentinels watch the server that the URL does not name. Without S
 or cluster nothing can be checked: you must be sure. New processes then wait once, until
 running holders have rewritten their slots.
 
-A number above those online is for replicas that are about to be added: until they are
-attached, no write is confirmed.`,
+The number rises by itself when a replica is attached. To raise it before that, add
+--expected: until so many are attached, no write is confirmed.`,
 		Example: `  firn store replicas --store 'redis://10.0.0.5,10.0.0.6,10.0.0.7:26379?master=main'
   firn store replicas 1 --store redis://10.0.0.5:6379/0`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -67,7 +68,7 @@ attached, no write is confirmed.`,
 					return usage(fmt.Errorf("%s: only a Redis counts its replicas here; firn doctor examines other stores", origin(flags.flags, "store")))
 				}
 				if to >= 0 {
-					return setReplicas(ctx, cmd.OutOrStdout(), redis, to)
+					return setReplicas(ctx, cmd.OutOrStdout(), redis, to, expected)
 				}
 				there, err := redis.Replicas(ctx)
 				if err != nil {
@@ -78,6 +79,7 @@ attached, no write is confirmed.`,
 		},
 	}
 	flags.addStore(cmd, "Redis to show or change, such as redis://HOST (see docs/stores.md)")
+	cmd.Flags().BoolVar(&expected, "expected", false, "set a number above the replicas that are online")
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
@@ -97,10 +99,13 @@ func showReplicas(out io.Writer, r redisstore.Replicas) error {
 	return err
 }
 
-func setReplicas(ctx context.Context, out io.Writer, s *redisstore.Store, n int) error {
+func setReplicas(ctx context.Context, out io.Writer, s *redisstore.Store, n int, expected bool) error {
 	before, err := s.Replicas(ctx)
 	if err != nil {
 		return err
+	}
+	if n > before.Online && n > before.Recorded && !expected {
+		return fmt.Errorf("%d replicas, but %d online, and no write would be confirmed: attach them, and the number rises by itself; or add --expected", n, before.Online)
 	}
 	if err := s.SetReplicas(ctx, n); err != nil {
 		return err

@@ -210,6 +210,9 @@ func workersLeft(p Pool) store.Finding {
 		f.Says += "; it is strict: a claim waits " + p.Strict
 	}
 	switch left := p.Workers - live; {
+	case live > 0 && !p.Open:
+		f.Verdict, f.Says = store.Doubtful, f.Says+", and a holder or a newcomer has closed it: its store may have forgotten something. The next newcomer opens it after 12s"
+		f.Advice = "if the store was wiped, restarted or put back, counters may begin again: before the next id of a segment, sequence or number, see whether theirs are still there, and raise those that are not (docs/backup.md)"
 	case left == 0:
 		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use another pool, of a layout with more workers, or shorter windows. "+
 			"If a holder has certainly ended, firn workers release N --holder-is-gone frees its worker after 10 s"

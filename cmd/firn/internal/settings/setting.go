@@ -34,7 +34,7 @@ type Setting struct {
 // AllowsZero reports whether 0 is a value like others. Otherwise the zero value stands for the default, and a 0 that someone
 // wrote is a mistake.
 func (s Setting) AllowsZero() bool {
-	return s.Default == "0" || strings.Contains(s.Allowed, "or 0") || strings.Contains(s.Allowed, "from 0")
+	return s.value.Kind() == reflect.Bool || s.Default == "0" || strings.Contains(s.Allowed, "or 0") || strings.Contains(s.Allowed, "from 0")
 }
 
 // declared returns the settings that a struct declares, with those of embedded structs.
