@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -77,6 +78,9 @@ func (l *Lease) keep(ctx context.Context) bool {
 			return l.source.Look(ctx, held)
 		}
 		further, err := l.source.Renew(ctx, held, ask)
+		if err == nil && (further.Worker != held.Worker || further.Through < held.Through) {
+			return fmt.Errorf("lease: a broken source: it renews worker %d up to tick %d as worker %d up to %d", held.Worker, held.Through, further.Worker, further.Through)
+		}
 		if err == nil {
 			further.After = held.After // it identifies the grant
 			l.renewed(further)
