@@ -14,9 +14,9 @@ type ClockKind uint8
 
 const (
 	// ClockSteady reads the wall clock at the start and counts on with the monotonic
-	// clock, so it never goes back. If the wall clock stays ahead, it follows within
-	// seconds. If the wall clock is behind, it falls back, but not below the last id
-	// issued, and runs slower by a sixteenth until the wall clock has caught up.
+	// clock, so the times in its ids never go back. If the wall clock stays ahead, it catches
+	// up within seconds. If the wall clock is behind, it returns to the last id issued, and
+	// runs slower by a sixteenth until the two agree.
 	ClockSteady ClockKind = iota
 	// ClockWall reads the wall clock for each id, as the classic generators do.
 	// [Config.Rollback] says what happens when it goes back.
@@ -113,10 +113,9 @@ type Config struct {
 
 	// With Lag, times in ids may be behind the clock by about this much, so that most calls
 	// need not read it: it is read sixteen times in Lag, as long as ids are made at a steady
-	// rate, and a timer drops a reading that is Lag old. This is no hard limit: where
-	// goroutines keep all processors busy, Go runs timers up to 10ms later; and a process that
-	// stands still in between (a busy machine, SIGSTOP, a suspended machine) may issue some ids of
-	// the old time when it continues. Order, fences and uniqueness do not depend on Lag. With
+	// rate, and a timer drops a reading that is Lag old. This is no hard limit: busy processors
+	// delay timers by up to 10ms, and after a pause of the process (SIGSTOP, a suspended machine)
+	// a few ids may be older. Order, fences and uniqueness do not depend on Lag. With
 	// ClockWall a step back of the clock is also noticed later by as much.
 	//
 	// From 100µs to 1s; 1ms is a good value. Time needs the method AfterFunc: see [TimeSource].
@@ -139,8 +138,8 @@ type Config struct {
 	// the generator gives it back. It is required if Rollback has that policy. Package lease provides it.
 	Switch func(ctx context.Context, from Tick) (Grant, error)
 
-	// Unfenced says that the next process with this worker knows by the clock alone where its ids end, and begins at
-	// [Config.Lead] above it. ClockSteady then stays within 2 ms of the wall clock between two looks, too. [New] sets it,
+	// Unfenced is set where no store records the fence: the next process with this worker starts by the clock alone, at
+	// [Config.Lead] above it. So ClockSteady stays within 2 ms of the wall clock, also between two looks. [New] sets it,
 	// and so does package lease for workers without a store.
 	Unfenced bool
 

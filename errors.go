@@ -118,9 +118,9 @@ func (e *ClockBackError) Unwrap() error { return e.Switch }
 // has ended at once ([Generator.Halt]), and only another grant helps.
 type FenceError struct {
 	Worker  int64
-	Fence   time.Time // the start of the last tick that may be issued; if Revoked, that might have been
+	Fence   time.Time // when the last tick that ids may carry begins; if Revoked, the last that they may have carried
 	Tick    Tick      // that tick
-	Revoked bool      // by [Generator.Halt], as package lease does when another may have, or get, the same ticks
+	Revoked bool      // the grant was ended at once by [Generator.Halt], since another process may hold the same ticks
 }
 
 func (e *FenceError) Error() string {

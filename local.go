@@ -15,7 +15,7 @@ import (
 // old, and by Stop, Halt and a change of workers. The rest of a block is then never issued. So a
 // Local wastes at most an eighth of its ids, and they lag as those of Next do.
 //
-// A Local must not be copied: a copy takes a block of its own, at its first call. It need not be closed. Where each
+// Do not copy a Local; a copy repeats no id, and takes a block of its own at its first call. It need not be closed. Where each
 // call reads the clock (no Lag, and not ClockVirtual) its Next is that of the generator.
 type Local struct {
 	_         uncopied

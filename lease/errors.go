@@ -8,7 +8,7 @@ import (
 
 // The errors to branch on, with [errors.Is].
 var (
-	// ErrLost: the worker belongs to another now. It comes from a [Source], a [Loan] and State.Last. Next of
+	// ErrLost: the worker belongs to another now. It comes from a [Source], a [Loan] and State.Err. Next of
 	// a [Lease] does not return it: a lease takes another worker, and without one Next fails with
 	// [firn.ErrFence] at the fence, or at once after ErrOverlap or when the fence seemed to have passed.
 	ErrLost = errors.New("lease: worker lost")

@@ -49,36 +49,34 @@ type Config struct {
 	// Leave out Switch, Retired and AtFence: the lease sets them.
 	Generator firn.Config
 
-	// Window is how far ahead the fence is kept. The store may be unavailable unnoticed for half of it,
-	// less a look and half a second (and less four times Tolerance in a strict pool): the fence is renewed
-	// when half the window is left. A crashed holder's worker stays unused for a window (plus twice Tolerance, in stores
-	// that are not embedded). Window is rounded up to whole units. 100ms to 30 days. Default: 5m.
+	// Window is how far ahead the fence is set. It is moved when half of the window is left. So ids continue for at least
+	// half a window after the store goes away, less a look and half a second (and less four times Tolerance in a strict
+	// pool). A crashed holder's worker stays unused for a window (plus twice Tolerance, in stores that are not embedded).
+	// Window is rounded up to whole units. 100ms to 30 days. Default: 5m.
 	Window time.Duration
 	// Look is the longest time between two looks of a holder at its slot: 25ms to a quarter of Window. It must be the same
 	// for all members, as a wiped store does not know it. Default: 3s.
 	//
-	// Each call of a look ends after four looks, and after 2s at most. If the store may have forgotten holders, newcomers
-	// wait for a look, or a call if that may take longer, and for the calls after it: the grace, 12s by default, and longer
-	// if ticks are long. Ids end 6.5s after the last look that counts began, by default, as in a process that was stopped,
-	// or whose clock has jumped ahead: calls then wait for the next look, which begins at once.
+	// A call of a look ends after four looks, and after 2s at most. If the store may have forgotten holders, newcomers
+	// wait until each has looked: the grace, 12s by default, and longer if ticks are long. If no look has counted for 6.5s,
+	// by default, since the process was stopped or its clock jumped ahead, calls wait for the next one, which begins at once.
 	Look time.Duration
 	// Tolerance is how far the clock here may differ from the store's, or lie behind that of the other
 	// holders. It must be the same for all members. Up to 30 days. Default: 10s.
 	Tolerance time.Duration
-	// Strict is how long a claim waits, plus Tolerance, before it is used. It is then written again
-	// over exactly its own record. This is safe even if the store has lost a claim (wiped, set back to
-	// an older copy, failed over) whose holder was paused or cut off. Strict must be at least the
-	// longest window of the pool, its generators' lead, four times Tolerance and two units together,
-	// and the same for all members. Windows are then at least sixteen times Tolerance and four units.
-	// It needs a store with a clock. Zero: no such wait.
+	// Strict is how long a claim waits, plus Tolerance, before it is used and written again. This is
+	// safe even if the store has lost a claim (wiped, set back to an older copy, failed over) whose
+	// holder was paused or cut off. The least value is the longest window of the pool, its generators'
+	// lead, four times Tolerance and two units together. It is the same for all members. Windows are
+	// then at least sixteen times Tolerance and four units. It needs a store with a clock. Zero: no such wait.
 	Strict time.Duration
 
-	// Pinned, if set, is the only worker that may be taken, beside Spares. After an outage of the store beyond
-	// the fence it is free, also for its last holder, twice Tolerance after the fence, and perhaps a grace later.
+	// Pinned, if set, is the only worker that may be taken, beside Spares. After an outage longer than Window, it is
+	// free twice Tolerance after its fence, for its last holder too, and perhaps a grace later.
 	Pinned *int64
 	// Spares are workers to take while Pinned, and those before in the list, are held: at the start, after a
-	// loss, and for the policy switch. No other process needs to leave them alone, but if others take
-	// them, they are missing. Pinned is required with them.
+	// loss, and for the policy switch. They are not reserved: another process may hold one. Pinned is
+	// required with them.
 	Spares []int64
 	// PinnedAhead takes the pinned worker at once while its fence lies ahead, as after a crash, and
 	// issues times above the fence, ahead of the clock. The previous holder must have ended: otherwise,
@@ -143,8 +141,10 @@ type Lease struct {
 	end    turns.Ending
 }
 
-// Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Errors: mistakes in cfg,
-// with their fields, *[PoolError], *[FullError], *[ClockError], [store.ErrForeign], *[firn.TimeExhaustedError] and the
+// Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Over a store that is not
+// embedded it waits for the grace (12s, see Config.Look) if the pool is new or its store may have forgotten holders, twice
+// if that happens meanwhile: a shorter ctx never succeeds, so give it 30s or more. In a strict pool it waits for Strict and
+// Tolerance too. It does not wait for a worker while all are held, except for a Pinned one. Errors: mistakes in cfg, with their fields, *[PoolError], *[FullError], *[ClockError], [store.ErrForeign], *[firn.TimeExhaustedError] and the
 // store's.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	source, err := newPoolSource(cfg)

@@ -43,8 +43,8 @@ type Loan struct {
 }
 
 // Lend claims a worker for the initial time, rounded up to whole ticks, and the tolerance of clocks, by which the clock
-// that [Loan.Now] shows may be ahead of this machine's. It claims it for no longer: if its answer is lost, the worker is soon
-// free again. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
+// that [Loan.Now] shows may be ahead of this machine's. If its answer is lost, the worker is free
+// again after that time. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
 // [Open].
 func Lend(ctx context.Context, cfg Config, initial time.Duration) (*Loan, firn.Grant, error) {
 	if err := CheckLoans(cfg); err != nil {

@@ -12,7 +12,7 @@ import (
 // OnThisMachine is [Open] with this user's store on this machine, see [filestore.Home]. Ids are unique
 // among this user's processes on this machine with the same home and XDG_STATE_HOME. Other users,
 // machines and containers have other stores, and may issue equal ids: give all one store, and call Open.
-// In a container a warning says so, without a Config.Log to [slog.Default].
+// In a container it logs a warning that says so, to [slog.Default] without a Config.Log.
 //
 // Errors are those of Open and of package filestore; [store.ErrRefused] in Kubernetes.
 func OnThisMachine(ctx context.Context, cfg Config) (*Lease, error) {

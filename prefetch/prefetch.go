@@ -36,8 +36,8 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// A Source makes ids. Generators, leases, namespaces of segments and sequences, and the client's are sources. Ids that it
-// returns together with an error are used.
+// A Source makes ids. Generators, leases, namespaces of segments and the client's are sources; one of a sequence would lose
+// its order. Ids that it returns together with an error are used.
 type Source[T any] interface {
 	// Fill fills the front of dst and returns how many ids it wrote: at least one, or an error. It
 	// returns soon after ctx ends. The buffer makes one call at a time.

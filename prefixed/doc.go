@@ -8,7 +8,7 @@
 // After the prefix and an underscore comes Crockford's base32 in a fixed width: 13
 // characters for a [firn.ID], 20 for the twelve bytes of an object id, 26 for the 16
 // bytes of a UUID, where it is the text of a ULID. Texts with equal prefixes and widths
-// sort as the ids do. Letters are written in upper case and read in either case. So the
+// sort as the ids do. The 13 characters are written in upper case and read in either case; the prefix is in lower case. So the
 // package reads a TypeID (github.com/jetify-com/typeid); to write one, use
 // strings.ToLower.
 //

@@ -5,7 +5,7 @@
 // in modules of their own redisstore, etcdstore and zkstore. To write your own, implement [Store] and
 // run the conformance suite, storetest.Run, against the real server.
 //
-// It is not for data of your own: values have at most 64 KiB, and a key is never deleted.
+// It is not a database: values have at most 64 KiB, and a key is never deleted.
 package store
 
 import (
