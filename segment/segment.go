@@ -7,7 +7,7 @@
 //	orders, err := s.Namespace("orders")
 //	id, err := orders.Next(ctx)
 //
-// Use it for primary keys, order numbers and whatever else should be short. A process moves
+// Use it for primary keys and whatever else should be short. A process moves
 // the counter of a name forward by a step, by compare-and-swap, and issues the ids between
 // from memory. Before they are used up it fetches the next range in the background. The step
 // follows the demand, so that a range lasts for about a quarter of an hour, and the store may

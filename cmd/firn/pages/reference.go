@@ -82,7 +82,8 @@ func requests(b *strings.Builder) {
 		}
 		row(cells)
 	}
-	b.WriteString("\nThen the namespaces. All others get an error that says what their ids are, and no id. " +
+	b.WriteString("\nThen the namespaces. All others get an error and no id. It says what their ids are; Leaf's has its code in the header " +
+		"`Firn-Error` instead. " +
 		"A test sends each of these requests to a server, for each of these namespaces.\n\n")
 	header := []string{"namespace"}
 	for _, v := range settings.Verbs() {

@@ -13,7 +13,7 @@ import (
 // Veil configures the veil of a namespace. Its keys are in a file or an environment variable, never in the
 // configuration.
 type Veil struct {
-	KeyFile     string `yaml:"key_file" help:"file with the keys, each a line VERSION:KEY"`
+	KeyFile     string `yaml:"key_file" help:"file with the keys, each a line VERSION:KEY; a relative path is one from the working directory"`
 	KeyEnv      string `yaml:"key_env" help:"environment variable with the keys, instead of a file"`
 	Bits        int    `yaml:"bits" default:"63" allowed:"20 to 63" help:"how many bits ids have: those of a counter, or of a layout with no more. JavaScript holds 53 exactly (layout js53)"`
 	VersionBits int    `yaml:"version_bits" default:"0" help:"bits that say which of several keys made an id, for rotation"`

@@ -164,7 +164,7 @@ type (
 	}
 	// Prefixed has the settings of ids that may have a prefix.
 	Prefixed struct {
-		Prefix string `yaml:"prefix" flag:"prefix" example:"ord" help:"prefix of the ids: ord makes ord_… in sortable fixed-width base32; in serials it counts towards the width"`
+		Prefix string `yaml:"prefix" flag:"prefix" example:"ord" help:"prefix of the ids: ord makes ord_… in sortable base32 of fixed width (13 characters for numbers, 26 for UUIDs); in serials it counts towards the width"`
 	}
 	// Veiled has the settings of ids that may be veiled.
 	Veiled struct {

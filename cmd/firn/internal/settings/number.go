@@ -22,7 +22,7 @@ var numbers = &Kind{
 
 // Number has the settings of business numbers.
 type Number struct {
-	Template string `yaml:"template" required:"true" flag:"template" example:"ORD{yyyyMMdd}-{n:6}" help:"format of the numbers, such as ORD{yyyyMMdd}-{n:6}; they restart at 1 each year, month or day in it; required"`
+	Template string `yaml:"template" required:"true" flag:"template" example:"ORD{yyyyMMdd}-{n:6}" help:"format of the numbers, such as ORD{yyyyMMdd}-{n:6}; they restart each year, month or day in it; required"`
 }
 
 // NumberFormat returns the configuration of a number without its counter, and a format that answers questions but
