@@ -18,7 +18,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	shared := memstore.New(nil)
-	cfg := lease.Config{Store: shared, Pool: "orders"}
+	cfg := lease.Config{Store: shared}
 	a, err := lease.Open(ctx, cfg)
 	if err != nil {
 		panic(err)

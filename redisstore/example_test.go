@@ -17,7 +17,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	l, err := lease.Open(ctx, lease.Config{Store: s, Pool: "orders"})
+	l, err := lease.Open(ctx, lease.Config{Store: s})
 	if err != nil {
 		log.Fatal(err)
 	}
