@@ -72,5 +72,5 @@ func ExampleConfig_rotation() {
 	// Output:
 	// 249681087299011313 <nil>
 	// true
-	// veil: unusable key: 2 keys require version bits, which identify the key of a veil: set VersionBits, or make a Cipher for each key
+	// veil: unusable key: 2 keys require version bits, which identify the key of a veil: set some (in Go Config.VersionBits, for firn veil --version-bits), or use each key by itself
 }

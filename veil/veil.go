@@ -149,7 +149,7 @@ func (cfg *Config) checkKeys() (errs []error) {
 	}
 	if len(cfg.Keys) > 1 && cfg.VersionBits == 0 {
 		errs = append(errs, keyError("%d keys require version bits, which identify the key of a veil: "+
-			"set VersionBits, or make a Cipher for each key", len(cfg.Keys)))
+			"set some (in Go Config.VersionBits, for firn veil --version-bits), or use each key by itself", len(cfg.Keys)))
 	}
 	return errs
 }

@@ -88,7 +88,7 @@ func open(dir string, mayMake bool) (*Store, error) {
 			err = s.disk.begin(mayMake)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: there is no store in it: name another folder, or create one with filestore.Create or firn store make", store.ErrNotFound)
+			err = fmt.Errorf("%w: there is no store in it: name another folder, or create one with firn store make, in Go with Create", store.ErrNotFound)
 		}
 		if err != nil {
 			return nil, err

@@ -300,6 +300,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usage(cobra.NoArgs(cmd, args))
 	case cmd.Flags().Lookup("n") != nil && strings.Trim(args[0], "0123456789") == "":
 		return usage(fmt.Errorf("%s takes no arguments, but got %q: for that many ids write -n %[2]s", cmd.CommandPath(), args[0]))
+	case cmd.Flags().Lookup("http") != nil && strings.Trim(args[0], "0123456789") == "":
+		return usage(fmt.Errorf("%s takes no arguments, but got %q: for that port write --http :%[2]s", cmd.CommandPath(), args[0]))
 	default:
 		return usage(fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), args[0]))
 	}

@@ -343,7 +343,7 @@ func listen(ctx context.Context, log *slog.Logger, onHTTP, onRESP, onGRPC addres
 		case errors.Is(failed, syscall.EADDRINUSE):
 			err = fmt.Errorf("listen on %s (%s): %w: end the program that listens there, or give another address", a.text, a.from, failed)
 		case failed != nil:
-			err = fmt.Errorf("listen on %s (%s): %w", a.text, a.from, failed)
+			err = fmt.Errorf("listen on %s (%s): %w: give an address of this machine, a port that you may use, or :PORT for all interfaces", a.text, a.from, failed)
 		}
 		return l
 	}

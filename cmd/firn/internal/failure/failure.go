@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -75,7 +76,7 @@ func Of(err error) *Failure {
 	}
 	status, code := classify(err)
 	f := &Failure{Status: status, Code: code, Message: Public(err), cause: err}
-	if status == http.StatusServiceUnavailable && code != Mismatch {
+	if status == http.StatusServiceUnavailable && !slices.Contains(lasting, code) {
 		f.Retry = retry
 	}
 	return f
@@ -103,6 +104,9 @@ func GaveUp(err error) bool {
 	code := Of(err).Code
 	return code == codeGone || code == codeTimedOut
 }
+
+// lasting are codes of failures that end with a change of the configuration or the store only, or with a year.
+var lasting = []string{Mismatch, "exhausted", "time_exhausted"}
 
 // classes are the library's errors in the order in which they decide: one may wrap another.
 var classes = []struct {

@@ -10,10 +10,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 )
 
@@ -61,6 +63,17 @@ func TestMessagesHideTheStoresErrors(t *testing.T) {
 		slog.New(slog.NewJSONHandler(&log, nil)).Info("request failed", "error", error(f))
 		if text := strings.ReplaceAll(log.String(), `\"`, `"`); !strings.Contains(text, c.err.Error()) {
 			t.Errorf("the log has %s, want %q in it", text, c.err)
+		}
+	}
+}
+
+func TestARetryIsAdvisedWhereItHelps(t *testing.T) {
+	for err, want := range map[error]time.Duration{
+		store.ErrUnavailable: time.Second, firn.ErrFence: time.Second, sequence.ErrSetBack: time.Second,
+		segment.ErrExhausted: 0, sequence.ErrExhausted: 0, firn.ErrTimeExhausted: 0, store.ErrForeign: 0, firn.ErrSyntax: 0,
+	} {
+		if got := failure.Of(err).Retry; got != want {
+			t.Errorf("%v: after %v, want %v", err, got, want)
 		}
 	}
 }

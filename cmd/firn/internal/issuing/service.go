@@ -354,6 +354,9 @@ func (s *Service) create(name string, by *share.Client) (*Namespace, error) {
 }
 
 func undeclared(name string) error {
+	if name == "" {
+		return unknown("the request names no namespace; GET /v1/namespaces lists those that there are")
+	}
 	return unknown("unknown namespace %q: it is not in the configuration; GET /v1/namespaces lists those that are", name)
 }
 

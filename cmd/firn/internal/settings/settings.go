@@ -101,7 +101,9 @@ func Parse(path string, source []byte) (Config, error) {
 	if err := cfg.decode(source, readable, len(mistakes.misread) > 0); err != nil {
 		return Config{}, errors.Join(mistakes.join(), err)
 	}
-	if cfg.Listen.HTTP != "" {
+	if cfg.Listen.HTTP == Off {
+		report(errors.New("HTTP cannot be turned off, since health and metrics are served there: give an address, such as 127.0.0.1:7070"), "listen", "http")
+	} else if cfg.Listen.HTTP != "" {
 		report(CheckAddress(cfg.Listen.HTTP), "listen", "http")
 	}
 	for key, address := range map[string]string{"resp": cfg.Listen.RESP, "grpc": cfg.Listen.GRPC} {
