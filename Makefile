@@ -57,11 +57,11 @@ release-dry: ## build all files of a release into bin/release and the image, and
 
 .PHONY: fmt
 fmt: ## format the code
-	gofmt -w $$(git ls-files '*.go')
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 
 .PHONY: fmt-check
 fmt-check: ## fail if code is not formatted
-	@files=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$files" || { echo "not formatted:"; echo "$$files"; exit 1; }
+	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); test -z "$$files" || { echo "not formatted:"; echo "$$files"; exit 1; }
 
 .PHONY: vet
 vet: ## run go vet
