@@ -250,3 +250,11 @@ func TestACounterAboveTheLastIDOfAllIsExhausted(t *testing.T) {
 		cfg.Start = 1
 	}
 }
+
+func TestACounterThatCannotBeReadIsNotNew(t *testing.T) {
+	s := storetest.NewFaulty(memstore.New(nil))
+	s.SetDown(true)
+	if c, err := segment.ReadCounter(t.Context(), s, "orders"); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) {
+		t.Error(c, err)
+	}
+}

@@ -122,7 +122,7 @@ func TestTwoServersWhoseCountersAreApart(t *testing.T) {
 
 func TestABrokenSourceIsAnError(t *testing.T) {
 	for _, r := range []segment.Range{
-		{}, {First: -1, Count: 1}, {First: 1}, {First: 1, Count: -1}, {First: 1, Count: 1, Stride: -1},
+		{}, {First: -1, Count: 5}, {First: -1, Count: 1}, {First: 1}, {First: 1, Count: -1}, {First: 1, Count: 1, Stride: -1},
 		{First: firn.MaxID, Count: 2}, {First: 1, Count: 1 << 62, Stride: 4}, {First: 1, Count: 1, Stride: 1 << 21},
 		{First: 0, Count: -1 << 63},
 	} {

@@ -123,6 +123,10 @@ func TestARowOfAttemptsBeginsWithItsFirst(t *testing.T) {
 	if wait := b.delay(); wait == 0 || b.delay() != 0 {
 		t.Errorf("it waits %v, once: %+v", wait, b)
 	}
+	b.failed(false, 3, time.Hour+time.Minute, random) // a write that was lost says nothing of who wrote
+	if b.vain != 3 {
+		t.Errorf("%d attempts in a row: %+v", b.vain, b)
+	}
 	for want, b := range map[string]backoff{
 		"others were quicker 2 times": {conflicts: 2}, "3 writes were not confirmed": {lost: 3},
 		"others were quicker 2 times, and 3 writes were not confirmed": {conflicts: 2, lost: 3},

@@ -827,3 +827,12 @@ func TestASuccessfulAdditionEndsTheRowOfFailures(t *testing.T) {
 		}
 	})
 }
+
+func TestSettingsAreCheckedWithoutAStore(t *testing.T) {
+	if err := (sequence.Config{Max: -1}).Check(); !errors.Is(err, firn.ErrRange) {
+		t.Error(err)
+	}
+	if err := (sequence.Config{}).Check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -107,7 +107,7 @@ func TestARecordKeepsWhatItsCounterIsFor(t *testing.T) {
 				t.Error(c, err)
 			}
 		}
-		if id, err := (user{kind, keyed("2", "c")}).next(t, s); !errors.Is(err, store.ErrTaken) {
+		if id, err := (user{kind, keyed("2", "c")}).next(t, s); !errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: %d, %v", kind, id, err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestASequenceIsDeclaredInOneForm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := txn.Declare("NNNN"); !errors.Is(err, store.ErrTaken) {
+	if err := txn.Declare("NNNN"); !errors.Is(err, store.ErrTaken) || errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("another form: %v", err)
 	}
 	want(t, txn, 1)

@@ -70,7 +70,7 @@ func (e *TextError) Unwrap() error { return e.Kind }
 // ctx.Err() is not matched.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	own, _ := cause.(interface{ Own() bool }) //nolint:errorlint // the cause of ctx itself
+	own, _ := cause.(interface{ Own() bool })
 	switch {
 	case own != nil && own.Own():
 		return cause
