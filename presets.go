@@ -32,27 +32,26 @@ func preset(timeBits, datacenter, worker, sequence uint8, unit time.Duration, ep
 func Presets() []Preset { return slices.Clone(presets) }
 
 var presets = func() []Preset {
-	ms := func(unix int64) time.Time { return time.UnixMilli(unix) }
 	date := func(year, month, day int) time.Time {
 		return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 	}
 	sonyflake := preset(39, 0, 16, 8, 10*time.Millisecond, date(2014, 9, 1))
 	sonyflake.sequenceFirst = true
-	discord := preset(41, 5, 5, 12, time.Millisecond, ms(1420070400000))
+	discord := preset(41, 5, 5, 12, time.Millisecond, time.UnixMilli(1420070400000))
 	discord.unsigned = true
-	instagram := preset(40, 0, 13, 10, time.Millisecond, ms(1314220021721))
+	instagram := preset(40, 0, 13, 10, time.Millisecond, time.UnixMilli(1314220021721))
 	instagram.unsigned = true
-	twitter := preset(41, 0, 10, 12, time.Millisecond, ms(1288834974657))
+	twitter := preset(41, 0, 10, 12, time.Millisecond, time.UnixMilli(1288834974657))
 	return []Preset{
 		{"firn", DefaultLayout(), "the default: 1,024 workers"},
-		{"classic", preset(41, 5, 5, 12, time.Millisecond, ms(1286726400000)), "separate datacenter and worker, twepoch 1286726400000"},
-		{"idworker", preset(41, 5, 5, 12, time.Millisecond, ms(1420041600000)), "SnowflakeIdWorker.java, twepoch 1420041600000"},
+		{"classic", preset(41, 5, 5, 12, time.Millisecond, time.UnixMilli(1286726400000)), "separate datacenter and worker, twepoch 1286726400000"},
+		{"idworker", preset(41, 5, 5, 12, time.Millisecond, time.UnixMilli(1420041600000)), "SnowflakeIdWorker.java, twepoch 1420041600000"},
 		{"twitter", twitter, "Twitter, X, bwmarrin with its epoch"},
 		{"leaf", twitter, "Meituan Leaf"},
 		{"discord", discord, "datacenter = worker, worker = process"},
 		{"instagram", instagram, "worker = shard"},
 		{"sonyflake", sonyflake, "sequence above worker"},
-		{"mastodon", preset(47, 0, 0, 16, time.Millisecond, ms(0)), "time and sequence only"},
+		{"mastodon", preset(47, 0, 0, 16, time.Millisecond, time.UnixMilli(0)), "time and sequence only"},
 		{"uid-generator", preset(28, 0, 22, 13, time.Second, date(2016, 5, 20).Add(-8*time.Hour)), "Baidu's defaults"},
 		{"ich", ichLayout(10), "ich:9 has 9 worker bits; ich:12 reads ids of the old formula"},
 		{"js53", preset(41, 0, 5, 7, time.Millisecond, defaultEpoch), "below 2^53: exact as a JavaScript number"},

@@ -62,7 +62,7 @@ type Pool struct {
 	revision store.Revision
 }
 
-// A Duration is written in JSON as [time.Duration.String] has it.
+// A Duration is a time.Duration that is written as in 500ms, 1s or 5m.
 type Duration time.Duration
 
 func (d Duration) String() string { return time.Duration(d).String() }
@@ -70,11 +70,14 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalText implements [encoding.TextMarshaler].
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
+// UnmarshalText implements [encoding.TextUnmarshaler]. Its error is a *[firn.SyntaxError].
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return firn.NewSyntaxError("duration", string(text), "write it as in 500ms, 1s or 5m")
+	}
 	*d = Duration(parsed)
-	return err
+	return nil
 }
 
 // A Slot is the store's record of a worker. No two writes have the same Owner and Write.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -78,7 +79,7 @@ func (l *Audit) Denied(who, from, what, why string) {
 	if host, _, err := net.SplitHostPort(from); err == nil {
 		from = host // every connection has another port
 	}
-	d := denial{who, from, shortened(what), shortened(why)}
+	d := denial{who, from, failure.Clip(what, maxText), failure.Clip(why, maxText)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn()
@@ -144,14 +145,6 @@ func (l *Audit) end() {
 		l.to.Warn("omitted", "records", l.omitted.records, "from", l.omitted.most())
 		l.omitted = newOmitted()
 	}
-}
-
-// shortened cuts a text that is too long.
-func shortened(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
 func (l *Audit) write(d denial, repeated int) {

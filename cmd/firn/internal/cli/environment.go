@@ -169,13 +169,10 @@ func flagName(f *pflag.Flag) string {
 // as "--n ".
 func unreadable(f *pflag.Flag, name, assign, value string) error {
 	kind, allowed, example := allowedValues(f)
-	if len(value) > 64 {
-		value = value[:64] + "…"
-	}
 	if kind != "" {
 		kind = " is not a valid " + kind
 	}
-	return fmt.Errorf("%s %q%s: %s, as in %s%s", name, value, kind, allowed, assign, example)
+	return fmt.Errorf("%s %q%s: %s, as in %s%s", name, failure.Clip(value, 64), kind, allowed, assign, example)
 }
 
 // allowedValues describes the values of a flag. If kind is empty, allowed says everything.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +88,7 @@ The number rises by itself when a replica is attached. To raise it before that, 
 func showReplicas(out io.Writer, r redisstore.Replicas) error {
 	lowered := ""
 	if !r.Lowered.IsZero() {
-		lowered = " (lowered at " + r.Lowered.UTC().Format(seconds) + ")"
+		lowered = " (lowered at " + r.Lowered.UTC().Format(time.RFC3339) + ")"
 	}
 	_, err := fmt.Fprintf(out, "recorded  %d%s\nattached  %d\nonline    %d\ncaught up %d\n", r.Recorded, lowered, r.Attached, r.Online, r.CaughtUp)
 	if err == nil && r.Online < r.Recorded {

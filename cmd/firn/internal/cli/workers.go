@@ -94,9 +94,6 @@ func missing(ctx context.Context, s store.Store, flags storeFlags, err error) er
 // storeTimeout bounds commands that read or write the store a few times.
 const storeTimeout = 30 * time.Second
 
-// seconds is RFC 3339 in UTC to the second.
-const seconds = "2006-01-02T15:04:05Z"
-
 // tooLate stands for a time that has no text, see [decode.Shown].
 const tooLate = "after the year 9999"
 
@@ -105,7 +102,7 @@ func freeAt(t time.Time) string {
 	if shown, note := decode.Shown(t); note != "" || shown.IsZero() {
 		return tooLate
 	}
-	return t.UTC().Add(time.Second - 1).Format(seconds)
+	return t.UTC().Add(time.Second - 1).Format(time.RFC3339)
 }
 
 // stateColours are the colours of the states of slots.
@@ -134,7 +131,7 @@ func showSlots(out io.Writer, colours palette, p issuing.Pool) error {
 		default:
 			until = fmt.Sprintf("%s (%s)", freeAt(s.Until), fromNow(s.Until.Sub(p.Clock)))
 		}
-		rows = append(rows, []string{worker, colours.paint(stateColours[s.State], s.State), until, holder(s), s.Since.UTC().Format(seconds), fromNow(s.Seen.Sub(p.Clock))})
+		rows = append(rows, []string{worker, colours.paint(stateColours[s.State], s.State), until, holder(s), s.Since.UTC().Format(time.RFC3339), fromNow(s.Seen.Sub(p.Clock))})
 	}
 	if err := writeTable(out, rows); err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	public "github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
 // params are the parameters in a request's query. A form in the body is ignored, as in the
@@ -99,9 +101,4 @@ func (p *params) check(what, text string) {
 }
 
 // clip shortens a text for use in a message.
-func clip(text string) string {
-	if len(text) > 40 {
-		return strings.ToValidUTF8(text[:40], "") + "…"
-	}
-	return text
-}
+func clip(text string) string { return public.Clip(text, 40) }

@@ -66,3 +66,11 @@ func Distance(a, b string) int {
 	}
 	return row[len(to)]
 }
+
+// Clip cuts a text after so many bytes, between characters.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/lease"
 )
 
 // A Setting is declared by the tags of a struct field. The configuration file, the flags of the command, their errors
@@ -122,16 +122,4 @@ func keysOf(of []Setting) []string {
 }
 
 // A Duration is a time.Duration that is written as in 500ms, 1s or 5m.
-type Duration time.Duration
-
-func (d Duration) String() string { return time.Duration(d).String() }
-
-// UnmarshalText implements [encoding.TextUnmarshaler]. Its error is a *[firn.SyntaxError].
-func (d *Duration) UnmarshalText(text []byte) error {
-	read, err := time.ParseDuration(string(text))
-	if err != nil {
-		return firn.NewSyntaxError("duration", string(text), "write it as in 500ms, 1s or 5m")
-	}
-	*d = Duration(read)
-	return nil
-}
+type Duration = lease.Duration
