@@ -159,7 +159,7 @@ func (c *Config) fill() error {
 		config.In("Form", c.Form.Check()),
 		config.In("Fetches", config.Check("fetches", c.Fetches, 1, maxFetches, "")),
 		config.In("MaxNames", config.Check("number of names", c.MaxNames, 1, 1<<30, "")),
-		cmp.Or(config.In("Max", config.Check("last id", c.Max, 1, firn.MaxID, "")), config.In("Start", config.Check("first id", c.Start, 0, c.Max, "not above the last"))),
+		cmp.Or(config.In("Max", config.Check("last id", c.Max, 1, firn.MaxID, "")), config.In("Start", config.Check("first id", c.Start, 1, c.Max, "not above the last"))),
 		Stripe{Offset: c.Offset, Stride: c.Stride}.check())
 }
 
