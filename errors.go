@@ -77,6 +77,9 @@ func NewRangeError(what string, value, least, greatest int64, where string) *Ran
 
 func (e *RangeError) Error() string {
 	s := fmt.Sprintf("%s %s is out of range: %s to %s are allowed", e.What, e.Value, e.Min, e.Max)
+	if e.Min == e.Max {
+		s = fmt.Sprintf("%s %s is out of range: only %s is allowed", e.What, e.Value, e.Min)
+	}
 	if e.Where != "" {
 		s += " (" + e.Where + ")"
 	}

@@ -137,3 +137,9 @@ func TestALongTextIsCutBetweenCharacters(t *testing.T) {
 		}
 	}
 }
+
+func TestARangeOfOneValueIsNamedAsOne(t *testing.T) {
+	if got := firn.NewRangeError("worker", 3, 0, 0, "its layout").Error(); got != "worker 3 is out of range: only 0 is allowed (its layout)" {
+		t.Error(got)
+	}
+}

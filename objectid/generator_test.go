@@ -183,7 +183,7 @@ func TestNewRefusesInvalidSettings(t *testing.T) {
 		sentinel error
 		want     string
 	}{
-		{"four bytes", objectid.Config{Unique: make([]byte, 4)}, firn.ErrRange, "number of unique bytes 4 is out of range: 5 to 5"},
+		{"four bytes", objectid.Config{Unique: make([]byte, 4)}, firn.ErrRange, "number of unique bytes 4 is out of range: only 5 is allowed"},
 		{"a clock before 1970", objectid.Config{Time: early}, firn.ErrRange, "clock's time 1969-12-31"},
 		{"a clock past the end", objectid.Config{Time: late}, firn.ErrTimeExhausted, "end at 2106-02-07T06:28:16.000Z"},
 		{"every mistake is named", objectid.Config{Time: early, Unique: make([]byte, 6)}, firn.ErrRange, "unique bytes 6"},
