@@ -59,7 +59,7 @@ var wrongFiles = map[string][]string{
 	"namespaces:\n  a:\n    clock: sundial":                                          {"line 3", "namespaces.a.clock", "steady, wall and virtual"},
 	"namespaces:\n  a: {worker: 5000}":                                               {"line 2", "namespaces.a.worker", "0 to 1023"},
 	"namespaces:\n  a: {worker: many}":                                               {`line 2: namespaces.a.worker: "many" is not a valid worker number: whole numbers from 0`},
-	"namespaces:\n  a: {datacenter: 1}":                                              {"namespaces.a.datacenter", "0 to 0"},
+	"namespaces:\n  a: {datacenter: 1}":                                              {"namespaces.a.datacenter", "only 0 is allowed"},
 	"namespaces:\n  a: {clock: wall, rollback: [pray]}":                              {"namespaces.a.rollback", "wait [LIMIT"},
 	"namespaces:\n  a: {clock: virtual, clock_from: soon}":                           {"namespaces.a.clock_from", `"soon" is not a valid time`},
 	"namespaces:\n  a: {clock: virtual, clock_from: 2020-01-01}":                     {"namespaces.a.clock_from", "2025-01-01T00:00:00.000Z to 2094"},
