@@ -206,8 +206,8 @@ func (c *core) step(now int64, n uint64, a *attempt) decision {
 // epochAhead returns the error for a clock that reads a time before the epoch.
 func epochAhead(l Layout, now int64) error {
 	return &RangeError{
-		What: "epoch", Value: stamp(l.Epoch()), Min: stamp(minEpoch), Max: stamp(time.Unix(0, now)),
-		Where: "the clock reads a time before the epoch: correct the clock or choose an earlier epoch",
+		What: "time of the clock", Value: stamp(time.Unix(0, now)), Min: stamp(l.Epoch()), Max: stamp(l.Time(l.MaxTick())),
+		Where: "those of the layout: set the clock, or choose an earlier epoch",
 	}
 }
 
