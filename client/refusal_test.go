@@ -291,3 +291,31 @@ func TestAnOutageOfOneNamespaceDoesNotAffectAnother(t *testing.T) {
 		nextIs(t, ids(t, c, "orders"), 6, 5)
 	})
 }
+
+// A call that ends after the kind is known, and before it has an id, has none.
+func TestACallThatEndsOnceTheKindIsKnownHasNoID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := network{"a": &fake{kind: "segment"}}.config()
+		ctx, cancel := context.WithCancel(t.Context())
+		cfg.Hooks.Request = func(client.Request) { cancel() }
+		if got, err := ids(t, newClient(t, cfg), "x").Fetch(ctx, 3); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
+// A token, or a proxy, may allow requests for ids alone: that is asked once.
+func TestAKindThatMayNotBeReadIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fake{kind: "segment", denies: true}
+		n := ids(t, newClient(t, network{"a": a}.config()), "x")
+		for range 5 {
+			if _, err := n.Fetch(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := a.seen(); s.asked != 1 || s.ids != 5 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

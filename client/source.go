@@ -281,16 +281,22 @@ func (s *source[T]) reads(d description) error {
 
 // fetch is request, and first sees, once, that no ids are used up that cannot be read.
 func (s *source[T]) fetch(ctx context.Context, one *server, dst []T) error {
-	if s.form.numbers && !s.readable.Load() {
-		d, err := s.describe(ctx, one)
-		if err == nil {
-			err = s.reads(d)
-			s.readable.Store(err == nil)
-		}
-		if errors.Is(err, ErrKind) || ctx.Err() != nil {
-			return err
-		} // otherwise the request says what is wrong, or makes the namespace
+	if !s.form.numbers || s.readable.Load() {
+		return s.request(ctx, one, dst)
 	}
+	d, err := s.describe(ctx, one)
+	switch {
+	case err == nil:
+		err = s.reads(d)
+	case errors.Is(err, ErrUnknownNamespace): // the request may make it
+		return s.request(ctx, one, dst)
+	case errors.Is(err, ErrDenied), errors.Is(err, errAnswer): // the token, or a proxy, allows requests for ids alone
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	s.readable.Store(true)
 	return s.request(ctx, one, dst)
 }
 

@@ -67,7 +67,7 @@ func OpenClient(ctx context.Context, client *clientv3.Client, prefix string) (*S
 		}
 	}
 	if prefix != "" && (!strings.HasSuffix(prefix, "/") || strings.Contains("/"+prefix, "//")) {
-		return nil, fmt.Errorf("etcdstore: open prefix %q: %w: it must be empty, or as a folder is written, as in %q, which a URL calls /shop", prefix, store.ErrRefused, "shop/")
+		return nil, fmt.Errorf("etcdstore: open prefix %q: %w: it must be empty, or end with a slash, as in %q, which a URL calls /shop. Keys that were written without that slash are in another place: copy them, or counters begin again", prefix, store.ErrRefused, "shop/")
 	}
 	if prefix != "" {
 		if err := store.CheckKey(prefix); err != nil {

@@ -39,6 +39,7 @@ type holding struct {
 	over    store.Revision // the revision that the claim replaced; 0: the slot had no record
 	looked  reading        // when the latest look that counts began, or the claim
 	forgot  bool           // a later look has found the slot forgotten, and could not write it again
+	given   bool           // a release was tried, which may have been applied
 	overlap error          // the loss, if another may have been granted the same ticks; kept until the last tick used is written
 }
 
@@ -162,6 +163,9 @@ func lost(why string) error { return fmt.Errorf("%w: %s", ErrLost, why) }
 // released tells newcomers that the store has forgotten that.
 func (r *rules) leave(h holding, found *Slot, now, last firn.Tick) move {
 	m := move{holding: h, free: true, forgot: r.forgot(h, found)}
+	if h.given && found != nil && found.Owner != r.token && found.After >= last {
+		m.forgot = false // it was granted after this release
+	}
 	m.fence = min(h.fence, last)
 	switch {
 	case !m.forgot && h.fence < now && !r.trusting:

@@ -205,6 +205,22 @@ func TestAnUnusedClaimIsUndone(t *testing.T) {
 	}
 }
 
+// A release that was applied, and whose answer was lost, is tried again when another may have the worker.
+func TestAGrantAfterATriedReleaseIsNoLossOfTheStore(t *testing.T) {
+	h := holding{worker: 3, after: 100, fence: 200, over: 7}
+	other := &Slot{Owner: "other", After: 150, Fence: 300, revision: 9}
+	for _, c := range []struct {
+		given bool
+		last  firn.Tick
+		want  string
+	}{{false, 150, "nothing free, alarm"}, {true, 150, "nothing free"}, {true, 151, "(100,300] free taken, alarm"}} {
+		h.given = c.given
+		if got := verdict(easy().leave(h, other, 160, c.last), nil); got != c.want {
+			t.Errorf("tried %v, last %d: %s, want %s", c.given, c.last, got, c.want)
+		}
+	}
+}
+
 // A former holder that the store has forgotten ran ahead of its clock as far as the process that asks may, or by its policy.
 func TestTheLeadOfAFormerHolder(t *testing.T) {
 	for _, c := range []struct {

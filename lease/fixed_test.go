@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -308,4 +309,31 @@ func TestALeaseDoesNotMoveAClockOfTests(t *testing.T) {
 		}
 		must(0, l.Close(t.Context()))
 	})
+}
+
+// After a Close that failed, another releases what is left, and not what another lease has by then.
+func TestASecondCloseReleasesNothingTwice(t *testing.T) {
+	source := &leaver{give: []int64{1, 2}}
+	l, clock := switching(t, source)
+	goBack(t, l, clock)
+	source.fail = func(_ context.Context, worker int64) error {
+		if worker == 2 {
+			return errAway
+		}
+		return nil
+	}
+	for range 2 {
+		if err := l.Close(t.Context()); !errors.Is(err, errAway) {
+			t.Errorf("worker 2 cannot be released: %v", err)
+		}
+	}
+	source.fail = nil
+	for range 2 {
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if !slices.Equal(source.released, []int64{1, 2}) {
+		t.Errorf("released are %v", source.released)
+	}
 }

@@ -54,8 +54,9 @@ type Config struct {
 	// pool). A crashed holder's worker stays unused for a window (plus twice Tolerance, in stores that are not embedded).
 	// Window is rounded up to whole units. 100ms to 30 days. Default: 5m.
 	Window time.Duration
-	// Look is the longest time between two looks of a holder at its slot: 25ms to a quarter of Window. It must be the same
-	// for all members, as a wiped store does not know it. Default: 3s.
+	// Look is the longest time between two looks of a holder at its slot: 25ms to a quarter of Window, or to 3s: a holder
+	// with a shorter Window looks four times in it. It must be the same for all members, as a wiped store does not know it.
+	// Default: 3s.
 	//
 	// A call of a look ends after four looks, and after 2s at most. If the store may have forgotten holders, newcomers
 	// wait until each has looked: the grace, 12s by default, and longer if ticks are long. If no look has counted for 6.5s,
@@ -124,6 +125,7 @@ type Lease struct {
 	overlap   firn.Grant           // the last that State.Overlaps counts
 	spare     map[int64]firn.Grant // granted for a switch that is not installed yet
 	closing   bool
+	parted    bool               // Close has put all workers into left
 	counted   int                // how many looks have counted
 	looked    chan struct{}      // closed when callers that wait for a look should see whether they may go on
 	waiting   bool               // calls wait for a look that begins later
@@ -201,12 +203,13 @@ func prepare(source Source, cfg Config) (*Lease, error) {
 	config.Fill(&g.Time, &g.Random, &cfg.Log)
 	cfg.Window = cmp.Or(cfg.Window, defaultWindow)
 	unit := g.Layout.Unit()
+	cfg.Look = cmp.Or(cfg.Look, defaultLook)
 	quarter := max(cfg.Window, unit) / 4
-	cfg.Look = cmp.Or(cfg.Look, min(defaultLook, max(quarter, minLook)))
 	window := firn.Tick(cfg.Window/unit) + 1
 	err := errors.Join(
 		config.In("Window", config.Check("window", cfg.Window, minWindow, maxWindow, "it is renewed when half of it is left")),
-		config.In("Look", config.Check("look", cfg.Look, minLook, max(quarter, minLook), "a quarter of the window")))
+		config.In("Look", config.Check("look", cfg.Look, minLook, max(quarter, defaultLook), "a quarter of the window, or the default")))
+	cfg.Look = min(cfg.Look, quarter)
 	l := &Lease{source: source, cfg: cfg, window: window, spare: map[int64]firn.Grant{}, warnAt: endsSoon, looked: make(chan struct{}), hurry: func() {}, switching: func() {}, hurries: true, done: make(chan struct{})}
 	g = &l.cfg.Generator
 	g.Switch, g.Retired, g.AtFence = l.switchWorker, l.retired, l.atFence
@@ -347,31 +350,44 @@ func (l *Lease) Close(ctx context.Context) error {
 		l.gen.Stop()
 		l.wake()
 		l.cancel()
-		late := turns.Wait(ctx, l.cfg.Generator.Time, l.done)
-		if late != nil {
-			late = turns.Ended(ctx, "lease: wait for the look under way", late)
+		if late := turns.Wait(ctx, l.cfg.Generator.Time, l.done); late != nil {
+			return errors.Join(turns.Ended(ctx, "lease: wait for the look under way", late), l.ended())
 		}
-		return errors.Join(late, l.leave(ctx))
+		return l.leave(ctx)
 	})
 }
 
-// leave stops the generator and releases all workers held or left, also those of an earlier call that failed.
+// ended is [Traits.Ended].
+func (l *Lease) ended() error {
+	if l.traits.Ended == nil {
+		return nil
+	}
+	return l.traits.Ended(l.newAsk(0).From)
+}
+
+// leave releases all workers held or left, each until that succeeds: a later call must not release what another lease has
+// by then. The background has ended.
 func (l *Lease) leave(ctx context.Context) error {
 	worker, last := l.gen.Stop()
 	l.mu.Lock()
-	due := l.pendingReleases()
+	if !l.parted {
+		l.left = l.pendingReleases()
+	}
 	grant := l.grant
-	for _, unused := range l.spare {
+	for at, unused := range l.spare {
 		if unused.Worker != worker {
-			due = append(due, pendingRelease{unused, unused.After})
+			l.left = append(l.left, pendingRelease{unused, unused.After})
 		} else {
 			grant = unused
 		}
+		delete(l.spare, at)
 	}
+	if !l.parted && grant.Worker == worker {
+		l.left = append(l.left, pendingRelease{grant, last})
+	}
+	due := l.left
+	l.left, l.parted = nil, true
 	l.mu.Unlock()
-	if grant.Worker == worker {
-		due = append(due, pendingRelease{grant, last})
-	}
 	var err error
 	var again []pendingRelease
 	for _, p := range due {
@@ -384,8 +400,5 @@ func (l *Lease) leave(ctx context.Context) error {
 	l.mu.Lock()
 	l.left = append(again, l.left...)
 	l.mu.Unlock()
-	if l.traits.Ended != nil {
-		err = errors.Join(err, l.traits.Ended(l.newAsk(0).From))
-	}
-	return err
+	return errors.Join(err, l.ended())
 }

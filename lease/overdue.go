@@ -10,7 +10,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/turns"
-	"github.com/firn-id/firn/store"
 )
 
 // A holder that was paused, suspended or starved has not looked at its slot. If the store has forgotten it meanwhile,
@@ -201,15 +200,31 @@ func (l *Lease) atFence(ctx context.Context, at *firn.FenceError) error {
 	}
 }
 
-// because returns at, with why the latest look failed. Only the text of that: a deadline of a look is none of the caller's.
+// because returns at, with why the latest look failed.
 func (l *Lease) because(at *firn.FenceError) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state.Err == nil {
 		return at
 	}
-	return fmt.Errorf("%w; the latest look at its slot failed: %w", at, &store.TextError{Kind: firn.ErrFence, Err: l.state.Err})
+	return &unrenewed{at, l.state.Err}
 }
+
+// An unrenewed is a FenceError with the text of why. It does not match that: a deadline of a look is none of the caller's.
+type unrenewed struct {
+	at  *firn.FenceError
+	why error
+}
+
+func (e *unrenewed) Error() string {
+	return fmt.Sprintf("%v; the latest look at its slot failed: %v", e.at, e.why)
+}
+
+// Unwrap returns the FenceError.
+func (e *unrenewed) Unwrap() error { return e.at }
+
+// Public returns what callers without an account may see: the reason may name the holder's host.
+func (e *unrenewed) Public() error { return e.at }
 
 // Check is [firn.Generator.Check]. It returns nil while calls wait for a look that is overdue, up to the fence.
 func (l *Lease) Check() error {

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -935,4 +936,22 @@ func TestAForgottenSlotThatIsWrittenAgainIsForgottenNoMore(t *testing.T) {
 			w.mustTake(l, 1)
 		}
 	})
+}
+
+// The reason may name a host: callers without an account get the FenceError alone.
+func TestWhyAFenceIsReachedIsForTheLog(t *testing.T) {
+	at := &firn.FenceError{Worker: 7}
+	l := &Lease{state: State{Err: fmt.Errorf("%w: it was taken by process 99 on web-7", ErrLost)}}
+	err := l.because(at)
+	public, ok := err.(interface{ Public() error })
+	if !ok || public.Public().Error() != at.Error() || !strings.Contains(err.Error(), "web-7") {
+		t.Error(err)
+	}
+	if !errors.Is(err, firn.ErrFence) || errors.Is(err, ErrLost) {
+		t.Errorf("it must be a FenceError and nothing else: %v", err)
+	}
+	l.state.Err = nil
+	if err := l.because(at); err != error(at) {
+		t.Error(err)
+	}
 }

@@ -151,7 +151,7 @@ func TestCheckReportsTheMistakesOfThePoolAndOfTheGeneratorTogether(t *testing.T)
 
 func TestALookOfALeaseIsLongerThanNothing(t *testing.T) {
 	for look, want := range map[time.Duration]string{
-		-1: "look -1ns is out of range: 25ms to 1m15s are allowed (a quarter of the window)", minLook - 1: "look", minLook: "", 75 * time.Second: "", 75*time.Second + 1: "look",
+		-1: "look -1ns is out of range: 25ms to 1m15s are allowed (a quarter of the window, or the default)", minLook - 1: "look", minLook: "", 75 * time.Second: "", 75*time.Second + 1: "look",
 	} {
 		_, err := start(context.Background(), Fixed(1), Config{Look: look})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -200,8 +200,10 @@ func TestTheDefaultsOfTheSettings(t *testing.T) {
 	if l := must(start(context.Background(), Fixed(1), Config{})); l.cfg.Look != 3*time.Second {
 		t.Errorf("it looks every %v", l.cfg.Look)
 	}
-	if l := must(start(context.Background(), Fixed(1), Config{Window: time.Second})); l.cfg.Look != 250*time.Millisecond {
-		t.Errorf("with a window of a second it looks every %v", l.cfg.Look)
+	for _, look := range []time.Duration{0, 3 * time.Second} {
+		if l := must(start(context.Background(), Fixed(1), Config{Window: time.Second, Look: look})); l.cfg.Look != 250*time.Millisecond {
+			t.Errorf("with a window of a second it looks every %v", l.cfg.Look)
+		}
 	}
 	// A unit longer than the window: a look is a quarter of that.
 	long := must(start(context.Background(), Fixed(1), Config{Look: 15 * time.Second, Window: time.Second, Generator: firn.Config{Layout: layout("35/0/10/12,unit=1m")}}))

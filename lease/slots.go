@@ -71,9 +71,12 @@ func NewSource(cfg Config) (Source, error) {
 }
 
 func newPoolSource(cfg Config) (*poolSource, error) {
+	missing := config.Required("lease", "Store", cfg.Store)
+	if missing != nil {
+		cfg.Store = nil // and no nil pointer in it
+	}
 	s, err := configure(cfg)
-	err = errors.Join(err, config.Required("lease", "Store", cfg.Store))
-	if err != nil {
+	if err = errors.Join(err, missing); err != nil {
 		return nil, config.Of[Config]("lease", err)
 	}
 	s.rules.trusting = cfg.Store.Traits().Embedded

@@ -141,17 +141,18 @@ func (f *Format) form() string {
 	return form
 }
 
-// zoneName names a zone, and its offset unless the name is that of the zone database, or says it: anybody may call a fixed
-// zone CET.
+// zoneName names a zone and its offsets in a past year: anybody may call a fixed zone CET. Machines with other rules for
+// present years agree about it.
 func zoneName(zone *time.Location) string {
-	name, known := zone.String(), true
-	public, err := time.LoadLocation(name)
-	for _, month := range []time.Month{time.January, time.July} {
-		at := time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)
-		known = known && err == nil && at.In(zone).Format(time.DateTime) == at.In(public).Format(time.DateTime)
+	offset := func(month time.Month) string {
+		return time.Date(2020, month, 1, 0, 0, 0, 0, time.UTC).In(zone).Format("-07:00")
 	}
-	if offset := time.Unix(0, 0).In(zone).Format("-07:00"); !known && name != offset {
-		name += " " + offset
+	name, winter, summer := zone.String(), offset(time.January), offset(time.July)
+	if name != winter {
+		name += " " + winter
+	}
+	if summer != winter {
+		name += "/" + summer
 	}
 	return name
 }

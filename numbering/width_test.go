@@ -67,7 +67,7 @@ func TestAnotherZoneOfACounterIsRefused(t *testing.T) {
 			t.Errorf("%s, want %s", text, test.first)
 		}
 		text, err := process(t, s, numbering.Config{Template: test.template, Time: clock, Zone: shanghai}).Next(t.Context())
-		if errors.Is(err, store.ErrTaken) != test.taken || test.taken && !strings.Contains(err.Error(), `not "zone Asia/Shanghai, template Z`) {
+		if errors.Is(err, store.ErrTaken) != test.taken || test.taken && !strings.Contains(err.Error(), `not "zone Asia/Shanghai +08:00, template Z`) {
 			t.Errorf("%s in another zone: %q, %v", test.template, text, err)
 		}
 		next(t, process(t, s, numbering.Config{Template: test.template, Time: clock, Zone: time.FixedZone("UTC", 0)}))

@@ -5,7 +5,7 @@ export interface LeaseOptions {
   /** Default: 'default'. */
   pool?: string
   token?: string
-  /** How long a call waits for an id, in milliseconds. Default: 10,000, and 40,000 while no server has answered yet. */
+  /** How long a call waits for an id, in milliseconds. Default: 10,000, and 40,000 while a server is asked for a lease. */
   timeout?: number
 }
 

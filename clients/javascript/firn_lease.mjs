@@ -26,13 +26,14 @@ export class Lease {
   #grant; #pid // a process with another id takes a lease of its own
   #run // the background's; another one has taken over when this has changed
   #why // undefined: no server has answered yet
+  #asking = false // for a lease
   #turned = now() // when the event loop last got its turn
   #asked = 0n // when the last request that counts began: see docs/leases.md
   #closed = false
 
   /**
    * The servers share one store. `timeout` is how long a call waits for an id, in milliseconds. By default it is 10,000, and
-   * 40,000 while no server has answered yet: for up to 24 seconds after its store was restarted a server waits itself.
+   * 40,000 while a server is asked for a lease: for up to 24 seconds after its store was restarted it waits before it answers.
    */
   constructor(servers, { pool = 'default', token, timeout } = {}) {
     if (!Array.isArray(servers) || servers.length === 0) throw new TypeError("servers must be a list of URLs, as ['http://127.0.0.1:7070']")
@@ -56,7 +57,7 @@ export class Lease {
       const t = now(), late = t - this.#asked > this.#grant?.patience // the event loop was blocked: the lease may be lost
       const id = late ? undefined : this.#grant?.make(t)
       if (id !== undefined) return id
-      const left = began + (this.#timeout ?? (this.#why ? 10_000 : 40_000)) - performance.now()
+      const left = began + (this.#timeout ?? (this.#asking ? 40_000 : 10_000)) - performance.now()
       if (left <= 0) throw new LeaseError(`no lease of pool ${this.#pool} allows an id now: ${late ? 'the event loop was blocked for too long' : this.#why ?? 'no server has answered yet'}`)
       await sleep(Math.min(left, this.#grant?.pause(t) ?? 20, 20))
     }
@@ -88,6 +89,7 @@ export class Lease {
       if (this.#grant?.ended(asked)) this.#grant = undefined
       const g = this.#grant
       let pause, counts = true
+      this.#asking = !g
       try {
         const answer = await this.#ask(server, g)
         if (this.#run !== run) return
@@ -108,6 +110,7 @@ export class Lease {
           counts = !(now() - this.#asked > g?.patience)
         }
       }
+      this.#asking = false
       if (counts) this.#asked = g ? asked : now()
       if (pause > 0) await sleep(pause, undefined, { ref: false }) // a program may end meanwhile
     }

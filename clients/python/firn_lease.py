@@ -120,7 +120,7 @@ def _left(until):
 class Lease:
     def __init__(self, servers, pool="default", token=None, timeout=None):
         """The servers share one store. The timeout is how long a call waits for an id, in seconds. By default it is 10, and
-        40 while no server has answered yet: for up to 24 seconds after its store was restarted a server waits itself."""
+        40 while a server is asked for a lease: for up to 24 seconds after its store was restarted it waits before it answers."""
         if isinstance(servers, str) or not servers:
             raise ValueError("servers is %r; it is a list of URLs, as ['http://127.0.0.1:7070']" % (servers,))
         self._servers = [_Server(s) for s in servers]
@@ -132,7 +132,7 @@ class Lease:
 
     def _reset(self):  # also in a forked child, whose parent's threads may have held the lock
         self._changed, self._stop, self._pid = threading.Condition(threading.RLock()), threading.Event(), os.getpid()
-        self._grant, self._thread, self._why = None, None, None
+        self._grant, self._thread, self._why, self._asking = None, None, None, False
 
     def __reduce_ex__(self, _):
         raise TypeError("a lease cannot be copied, since the copy would make the same ids: make another one")
@@ -161,7 +161,7 @@ class Lease:
                 made, pause = used.make(n - len(ids), now) if used else ([], 1.0)
                 ids += made
                 if not made:
-                    timeout = self._timeout if self._timeout is not None else 10.0 if self._why else 40.0
+                    timeout = self._timeout if self._timeout is not None else 40.0 if self._asking else 10.0
                     left = began + timeout - time.monotonic()
                     if left <= 0:
                         why = self._why or "no server has answered yet"
@@ -187,7 +187,7 @@ class Lease:
             g, asked, server = self._grant, time.monotonic_ns(), self._servers[0]
             if g and g.clock(asked) >= g.end:
                 self._grant = g = None
-            counts = True
+            counts, self._asking = True, g is None
             try:
                 a = self._ask(server, g)
                 with self._changed:
@@ -202,6 +202,7 @@ class Lease:
                 self._servers, self._why = self._servers[1:] + self._servers[:1], "%s: %s" % (server.url, str(e) or repr(e))
                 server.failed, failed = server.failed + 1, failed + 1
                 pause, counts = 0.0 if failed % len(self._servers) else 1.0, not (g and g.late(time.monotonic_ns()))
+            self._asking = False
             with self._changed:
                 if g and counts:
                     g.asked = max(g.asked, asked)

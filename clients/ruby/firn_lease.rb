@@ -35,7 +35,7 @@ module Firn
     end
 
     # The servers share one store. The timeout is how long a call waits for an id, in seconds. By default it is 10, and 40 while
-    # no server has answered yet: for up to 24 seconds after its store was restarted a server waits itself.
+    # a server is asked for a lease: for up to 24 seconds after its store was restarted it waits before it answers.
     def initialize(servers, pool: 'default', token: nil, timeout: nil)
       raise ArgumentError, "servers is #{servers.inspect}; it is a list of URLs, as ['http://127.0.0.1:7070']" unless servers.is_a?(Array) && servers.any?
       raise ArgumentError, "timeout is #{timeout.inspect}; it is a number of seconds" unless timeout.nil? || (timeout.is_a?(Numeric) && timeout >= 0)
@@ -67,7 +67,7 @@ module Firn
           now = nanoseconds
           next if used&.make(ids, n, now)
 
-          left = (@timeout || (@why ? 10 : 40)) - (now - began) / 1e9
+          left = (@timeout || (@asking ? 40 : 10)) - (now - began) / 1e9
           why = @why || 'no server has answered yet'
           why = 'the background of this process has not run in time: does something block it?' if used&.late?(now)
           raise LeaseError, "no lease of pool #{@pool} allows an id now: #{why}" if left <= 0
@@ -101,7 +101,7 @@ module Firn
     def reset
       @lock, @changed = Mutex.new, ConditionVariable.new # the parent's other threads may have held the lock
       @grant = @thread = nil
-      @why, @pid = nil, Process.pid
+      @why, @asking, @pid = nil, false, Process.pid
     end
 
     # Takes a lease and renews it. After any failure it asks the next server, after a round of all in a second.
@@ -110,7 +110,7 @@ module Firn
       until @closed
         g, asked, server = @grant, nanoseconds, @servers.first
         @grant = g = nil if g && g.clock(asked) >= g.end
-        counts = true
+        counts, @asking = true, g.nil?
         begin
           answer = ask(server, g)
           @lock.synchronize do
@@ -125,6 +125,7 @@ module Firn
           pause = ((failed += 1) % @servers.size).zero? ? 1.0 : 0
           counts = !g&.late?(nanoseconds)
         end
+        @asking = false
         @lock.synchronize do
           g.asked = asked if g && counts && asked > g.asked
           @changed.broadcast

@@ -115,7 +115,7 @@ func TestBenchRefusesBadTargetsAndFlags(t *testing.T) {
 		{"--token-file nosuch " + http, 1, `token: open nosuch`},
 		{"--token-file " + token + " " + http + "/nosuch", 1, `404 unknown_namespace: unknown namespace "nosuch"`},
 		{"--buffered " + http + "/txn", 1, `unsupported kind: sequence promises that each id is greater`},
-		{http + "/visits", 1, `for ids that are texts use Client.Texts`},
+		{http + "/visits", 1, `ids of kind uuid, or with a prefix, are texts; use Client.Texts`},
 		{"http://127.0.0.1:1", 1, `http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused`},
 		{"--buffered http://127.0.0.1:1", 1, `no ids were issued within --duration: http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused`},
 		{"redis://127.0.0.1:1", 1, `INCR bench: dial tcp 127.0.0.1:1: connect: connection refused`},

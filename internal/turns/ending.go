@@ -36,11 +36,15 @@ func (e *Ending) Do(ctx context.Context, timeSource any, did string, end func() 
 
 // try calls end and lets the next caller go on.
 func (e *Ending) try(end func() error) error {
+	done := false
+	defer func() { // also after a panic, as of a store of the caller's
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.done = done
+		close(e.turn)
+		e.turn = nil
+	}()
 	err := end()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.done = err == nil
-	close(e.turn)
-	e.turn = nil
+	done = err == nil
 	return err
 }

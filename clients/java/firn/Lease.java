@@ -59,6 +59,7 @@ public final class Lease implements AutoCloseable {
     private final Condition changed = lock.newCondition();
     private volatile Grant grant;
     private volatile String why; // null: no server has answered yet
+    private volatile boolean asking; // for a lease
     private volatile boolean closed;
 
     /** Asks for a lease at once. The token may be null. */
@@ -66,7 +67,7 @@ public final class Lease implements AutoCloseable {
 
     /**
      * The servers share one store. The timeout is how long a call waits for an id. If it is null, that is 10 seconds, and 40 while
-     * no server has answered yet: for up to 24 seconds after its store was restarted a server waits itself.
+     * a server is asked for a lease: for up to 24 seconds after its store was restarted it waits before it answers.
      */
     public Lease(List<String> servers, String pool, String token, Duration timeout) {
         if (servers.isEmpty()) throw new IllegalArgumentException("servers is empty: name one, as http://127.0.0.1:7070");
@@ -99,7 +100,7 @@ public final class Lease implements AutoCloseable {
                 int more = used == null ? 0 : used.make(ids, made, now);
                 made += more;
                 if (more > 0) continue;
-                long left = (timeout != null ? timeout : Duration.ofSeconds(why == null ? 40 : 10)).toNanos() - (now - began);
+                long left = (timeout != null ? timeout : Duration.ofSeconds(asking ? 40 : 10)).toNanos() - (now - began);
                 if (left <= 0) throw new LeaseException("no lease of pool " + pool + " allows an id now: "
                     + (used != null && used.late(now) ? "the background of this process has not run in time: does something block it?" : why == null ? "no server has answered yet" : why));
                 changed.awaitNanos(Math.min(left, used == null ? 1_000_000_000 : used.pause(now)));
@@ -138,6 +139,7 @@ public final class Lease implements AutoCloseable {
             if (grant != null && grant.clock(asked) >= grant.end) grant = null;
             Grant g = grant;
             boolean counts = true;
+            asking = g == null;
             try {
                 Map<String, String> answer = ask(server, g);
                 lock.lock();
@@ -160,6 +162,7 @@ public final class Lease implements AutoCloseable {
                 if (++failed % servers.size() != 0) pause = 0;
                 counts = g == null || !g.late(System.nanoTime());
             }
+            asking = false;
             lock.lock();
             try {
                 if (g != null && counts && asked - g.asked > 0) g.asked = asked;

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"os"
@@ -47,6 +48,11 @@ func init() {
 		d.finds("doubtful", "pool", "fewer than a tenth are left", "--store", url, "--pool", "narrow")
 		d.join(s, "narrow", 4, firntest.NewClock(time.Now()))
 		d.finds("bad", "pool", "newcomers are refused", "--store", url, "--pool", "narrow")
+		record, err := s.Get(d.Context(), "firn/narrow/pool")
+		d.must(err)
+		_, err = s.CompareAndSwap(d.Context(), record.Key, record.Revision, bytes.Replace(record.Value, []byte(`"open":true`), []byte(`"open":false`), 1)) // as a holder does that finds its slot gone
+		d.must(err)
+		d.finds("doubtful", "pool", "narrow: it is closed, as its store may have forgotten something", "--store", url, "--pool", "narrow")
 
 		wrong := firntest.NewClock(time.Now().Add(time.Hour))
 		d.join(clocked{s, wrong}, "ahead", 4, wrong)

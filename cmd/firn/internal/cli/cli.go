@@ -298,9 +298,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 || cmd.HasSubCommands():
 		return usage(cobra.NoArgs(cmd, args))
-	case cmd.Flags().Lookup("n") != nil && strings.Trim(args[0], "0123456789") == "":
+	case cmd.Flags().Lookup("n") != nil && args[0] != "" && strings.Trim(args[0], "0123456789") == "":
 		return usage(fmt.Errorf("%s takes no arguments, but got %q: for that many ids write -n %[2]s", cmd.CommandPath(), args[0]))
-	case cmd.Flags().Lookup("http") != nil && strings.Trim(args[0], "0123456789") == "":
+	case cmd.Flags().Lookup("http") != nil && args[0] != "" && strings.Trim(args[0], "0123456789") == "":
 		return usage(fmt.Errorf("%s takes no arguments, but got %q: for that port write --http :%[2]s", cmd.CommandPath(), args[0]))
 	default:
 		return usage(fmt.Errorf("%s takes no arguments, but got %q", cmd.CommandPath(), args[0]))

@@ -77,7 +77,7 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 	if err != nil {
 		return err
 	}
-	return thenClose(ctx, all.Close, func() error {
+	_, err = thenClose(ctx, all.Close, func() error {
 		one, err := all.Namespace(c.name)
 		if err != nil {
 			return err
@@ -96,6 +96,7 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 		}
 		return writeTexts(ctx, c.n, p, format.Reserve)
 	})
+	return err
 }
 
 func (c counted) makeSegment(ctx context.Context, s store.Store, p *printer) error {
@@ -106,25 +107,29 @@ func (c counted) makeSegment(ctx context.Context, s store.Store, p *printer) err
 	if err != nil {
 		return err
 	}
-	return thenClose(ctx, all.Close, func() error { // gives back unused ids
+	unused, err := thenClose(ctx, all.Close, func() error {
 		one, err := all.Namespace(c.name)
 		if err != nil {
 			return err
 		}
 		return stripeHint(writeIDs(ctx, one, c.n, p, c.write))
 	})
+	if unused != nil {
+		c.log.Warn("ids that were not used could not be given back, and are never issued", "reason", unused)
+	}
+	return err
 }
 
-// thenClose runs do, and then closes what it used, even if ctx has ended. After ids that were made, what cannot be given
-// back is no failure of the command: the log has it.
-func thenClose(ctx context.Context, end func(context.Context) error, do func() error) error {
-	err := do()
+// thenClose runs do, and then closes what it used, even if ctx has ended. After ids that were made, kept, what could not be
+// given back, is no failure of the command.
+func thenClose(ctx context.Context, end func(context.Context) error, do func() error) (kept, err error) {
+	err = do()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	if failed := end(ctx); err != nil {
-		return errors.Join(err, failed)
+	if kept = end(ctx); err != nil {
+		return nil, errors.Join(err, kept)
 	}
-	return nil
+	return kept, nil
 }
 
 // stripeHint adds the flags that help.

@@ -101,7 +101,8 @@ func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func
 		if err != nil {
 			return misuse(hint(err))
 		}
-		return thenClose(ctx, l.Close, func() error { return do(l) })
+		_, err = thenClose(ctx, l.Close, func() error { return do(l) }) // which logs a worker that it could not give back
+		return err
 	})
 }
 

@@ -105,7 +105,7 @@ func GaveUp(err error) bool {
 	return code == codeGone || code == codeTimedOut
 }
 
-// lasting are codes of failures that end with a change of the configuration or the store only, or with a year.
+// lasting are codes of failures that end with a change of the configuration or the store only, or with a period.
 var lasting = []string{Mismatch, "exhausted", "time_exhausted"}
 
 // classes are the library's errors in the order in which they decide: one may wrap another.

@@ -173,7 +173,18 @@ func examinePool(ctx context.Context, s store.Store, name string) (found []store
 		}
 		return []store.Finding{f}, opened
 	}
-	return append([]store.Finding{workersLeft(pool)}, claimsAhead(pool)...), pool.opened
+	return slices.Concat([]store.Finding{workersLeft(pool)}, closedPool(pool), claimsAhead(pool)), pool.opened
+}
+
+// closedPool reports a pool with holders that one of them, or a newcomer, has closed.
+func closedPool(p Pool) []store.Finding {
+	if p.Open || !slices.ContainsFunc(p.Slots, func(s Slot) bool { return s.Until.After(p.Clock) }) {
+		return nil
+	}
+	return []store.Finding{{
+		Subject: "pool", Verdict: store.Doubtful, Says: p.Pool + ": it is closed, as its store may have forgotten something; the next newcomer waits, and opens it",
+		Advice: "if the store was wiped, restarted or put back, counters may begin again: before the next id of a segment, sequence or number see whether theirs are still there, and raise those that are not (docs/backup.md)",
+	}}
 }
 
 // farAhead is longer than the claims of a pool normally begin ahead of the clock after the pool was opened.
@@ -210,9 +221,6 @@ func workersLeft(p Pool) store.Finding {
 		f.Says += "; it is strict: a claim waits " + p.Strict
 	}
 	switch left := p.Workers - live; {
-	case live > 0 && !p.Open:
-		f.Verdict, f.Says = store.Doubtful, f.Says+", and a holder or a newcomer has closed it: its store may have forgotten something. The next newcomer opens it after 12s"
-		f.Advice = "if the store was wiped, restarted or put back, counters may begin again: before the next id of a segment, sequence or number, see whether theirs are still there, and raise those that are not (docs/backup.md)"
 	case left == 0:
 		f.Verdict, f.Advice = store.Bad, "newcomers are refused until a fence passes: use another pool, of a layout with more workers, or shorter windows. "+
 			"If a holder has certainly ended, firn workers release N --holder-is-gone frees its worker after 10 s"
