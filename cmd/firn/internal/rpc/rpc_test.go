@@ -156,7 +156,7 @@ func testErrorsHaveACodeAndTheSharedReason(t *testing.T, over transport) {
 		{generate("plain", 5001), codes.ResourceExhausted, "batch_too_large", "limit of 5000"},
 		{generate("plain", 1<<31-1), codes.ResourceExhausted, "batch_too_large", "2147483647"},
 		{generate("missing", 1), codes.NotFound, "unknown_namespace", "missing"},
-		{generate("", 1), codes.NotFound, "unknown_namespace", `""`},
+		{generate("", 1), codes.NotFound, "unknown_namespace", `names no namespace`},
 		{generate(strings.Repeat("x", 1000), 1), codes.NotFound, "unknown_namespace", "xxx"},
 		{stream(&firnv1.GenerateStreamRequest{Namespace: "missing"}), codes.NotFound, "unknown_namespace", "missing"},
 		{stream(&firnv1.GenerateStreamRequest{Namespace: "plain", Batch: count(0)}), codes.InvalidArgument, "bad_count", "batch 0"},
