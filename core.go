@@ -207,7 +207,7 @@ func (c *core) step(now int64, n uint64, a *attempt) decision {
 func epochAhead(l Layout, now int64) error {
 	return &RangeError{
 		What: "time of the clock", Value: stamp(time.Unix(0, now)), Min: stamp(l.Epoch()), Max: stamp(l.Time(l.MaxTick())),
-		Where: "those of the layout: set the clock, or choose an earlier epoch",
+		Where: "the times of the layout: set the clock, or choose an earlier epoch",
 	}
 }
 

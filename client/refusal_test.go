@@ -304,18 +304,37 @@ func TestACallThatEndsOnceTheKindIsKnownHasNoID(t *testing.T) {
 	})
 }
 
+// A gateway lets requests for ids pass, and answers others with a status.
+type gateway struct {
+	http.RoundTripper
+	status int
+	asked  *int
+}
+
+func (g gateway) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/namespaces/") {
+		*g.asked++
+		return &http.Response{StatusCode: g.status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	return g.RoundTripper.RoundTrip(r)
+}
+
 // A token, or a proxy, may allow requests for ids alone: that is asked once.
 func TestAKindThatMayNotBeReadIsAskedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &fake{kind: "segment", denies: true}
-		n := ids(t, newClient(t, network{"a": a}.config()), "x")
-		for range 5 {
-			if _, err := n.Fetch(t.Context(), 1); err != nil {
-				t.Fatal(err)
+	for _, status := range []int{400, 403, 405} {
+		synctest.Test(t, func(t *testing.T) {
+			a, asked := &fake{kind: "segment"}, 0
+			cfg := network{"a": a}.config()
+			cfg.HTTP = &http.Client{Transport: gateway{cfg.HTTP.Transport, status, &asked}}
+			n := ids(t, newClient(t, cfg), "x")
+			for range 5 {
+				if _, err := n.Fetch(t.Context(), 1); err != nil {
+					t.Fatalf("%d: %v", status, err)
+				}
 			}
-		}
-		if s := a.seen(); s.asked != 1 || s.ids != 5 {
-			t.Errorf("%+v", s)
-		}
-	})
+			if s := a.seen(); asked != 1 || s.ids != 5 {
+				t.Errorf("%d: asked %d times, %+v", status, asked, s)
+			}
+		})
+	}
 }

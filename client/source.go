@@ -287,16 +287,16 @@ func (s *source[T]) fetch(ctx context.Context, one *server, dst []T) error {
 	d, err := s.describe(ctx, one)
 	switch {
 	case err == nil:
-		err = s.reads(d)
-	case errors.Is(err, ErrUnknownNamespace): // the request may make it
-		return s.request(ctx, one, dst)
-	case errors.Is(err, ErrDenied), errors.Is(err, errAnswer): // the token, or a proxy, allows requests for ids alone
-		err = nil
-	}
-	if err != nil {
+		if err := s.reads(d); err != nil {
+			return err
+		}
+		s.readable.Store(true)
+	case errors.Is(err, ErrDenied), errors.Is(err, ErrRequest): // the token, or a proxy, allows requests for ids alone
+		s.readable.Store(true)
+	case errors.Is(err, ErrUnknownNamespace), errors.Is(err, errAnswer): // the request may make it, or says what is wrong
+	default:
 		return err
 	}
-	s.readable.Store(true)
 	return s.request(ctx, one, dst)
 }
 

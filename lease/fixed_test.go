@@ -337,3 +337,20 @@ func TestASecondCloseReleasesNothingTwice(t *testing.T) {
 		t.Errorf("released are %v", source.released)
 	}
 }
+
+// A signal has ended the context: until when no process may start must be said all the same, and the number is free then.
+func TestCloseWithAnEndedContextSaysUntilWhenARestartWouldRepeatIDs(t *testing.T) {
+	source := Fixed(1)
+	l := must(Keep(t.Context(), source, Config{Generator: firn.Config{Clock: firn.ClockVirtual, Layout: layout("41/0/4/3")}}))
+	for range 10_000 {
+		must(l.Next(t.Context()))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := l.Close(ended); err == nil || !strings.Contains(err.Error(), "start no process") {
+		t.Errorf("with ids ahead of the clock: %v", err)
+	}
+	if l := must(Keep(t.Context(), source, Config{Generator: firn.Config{Clock: firn.ClockVirtual, From: time.Now().Add(time.Hour), Layout: layout("41/0/4/3")}})); l.State().Worker != 1 {
+		t.Errorf("%+v", l.State())
+	}
+}

@@ -191,10 +191,14 @@ func (s *poolSource) Release(ctx context.Context, held firn.Grant, last firn.Tic
 	}
 	last = max(last, h.after)
 	leave := func(found *Slot) (move, error) {
-		return s.rules.leave(h, found, s.latest(*s.checked.Load()), last), nil
+		m := s.rules.leave(h, found, s.latest(*s.checked.Load()), last)
+		if m.write {
+			h.given = true
+			s.change(h, func(h *holding) { h.given = true })
+		}
+		return m, nil
 	}
 	if _, err := s.move(ctx, s.slot(h.worker), leave); err != nil {
-		s.change(h, func(h *holding) { h.given = true })
 		return fmt.Errorf("lease: release worker %d of pool %q (it stays held until its fence, %s): %w",
 			h.worker, s.cfg.Pool, s.cfg.Generator.Layout.Time(h.fence).Format(time.RFC3339Nano), err)
 	}

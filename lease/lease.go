@@ -350,19 +350,26 @@ func (l *Lease) Close(ctx context.Context) error {
 		l.gen.Stop()
 		l.wake()
 		l.cancel()
-		if late := turns.Wait(ctx, l.cfg.Generator.Time, l.done); late != nil {
-			return errors.Join(turns.Ended(ctx, "lease: wait for the look under way", late), l.ended())
+		waiting := ctx
+		if l.traits.Ended != nil { // what it says must be known, whatever ctx: such a source has no store to wait for
+			var cancel context.CancelFunc
+			waiting, cancel = turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, patience(l.cfg.Look))
+			defer cancel()
+		}
+		if late := turns.Wait(waiting, l.cfg.Generator.Time, l.done); late != nil {
+			err := turns.Ended(waiting, "lease: wait for the look under way", late)
+			l.mu.Lock()
+			grant := l.grant
+			l.mu.Unlock()
+			l.unreturned(grant, err)
+			return err
 		}
 		return l.leave(ctx)
 	})
 }
 
-// ended is [Traits.Ended].
-func (l *Lease) ended() error {
-	if l.traits.Ended == nil {
-		return nil
-	}
-	return l.traits.Ended(l.newAsk(0).From)
+func (l *Lease) unreturned(grant firn.Grant, err error) {
+	l.cfg.Log.Warn("could not give a worker back: it stays unused until its fence, unless another Close succeeds", "worker", grant.Worker, "fence", l.fenceTime(grant), "error", err)
 }
 
 // leave releases all workers held or left, each until that succeeds: a later call must not release what another lease has
@@ -390,15 +397,20 @@ func (l *Lease) leave(ctx context.Context) error {
 	l.mu.Unlock()
 	var err error
 	var again []pendingRelease
-	for _, p := range due {
-		if e := l.release(ctx, p); e != nil {
-			l.cfg.Log.Warn("could not give a worker back: it stays unused until its fence, unless another Close succeeds", "worker", p.grant.Worker, "fence", l.fenceTime(p.grant), "error", e)
+	defer func() { // also after a panic of the source
+		l.mu.Lock()
+		l.left = slices.Concat(again, due, l.left)
+		l.mu.Unlock()
+	}()
+	for ; len(due) > 0; due = due[1:] {
+		if e := l.release(ctx, due[0]); e != nil {
+			l.unreturned(due[0].grant, e)
 			err = errors.Join(err, e)
-			again = append(again, p)
+			again = append(again, due[0])
 		}
 	}
-	l.mu.Lock()
-	l.left = append(again, l.left...)
-	l.mu.Unlock()
-	return errors.Join(err, l.ended())
+	if l.traits.Ended != nil {
+		err = errors.Join(err, l.traits.Ended(l.newAsk(0).From))
+	}
+	return err
 }

@@ -63,7 +63,7 @@ type Config struct {
 	// there. 1 to 10^WIDTH - 1. Default: 1.
 	Start int64
 	// Counter counts. All formats over one counter must have the same template and, if that has a date,
-	// the same name of the zone: others get a *[store.TakenError].
+	// the same zone, by name and offsets: others get a *[store.TakenError].
 	Counter Counter
 	// Time is the clock that decides the period. Default: [firn.SystemTime].
 	Time firn.TimeSource
@@ -106,7 +106,7 @@ func New(cfg Config) (*Format, error) {
 		return nil, err
 	}
 	cfg.Zone, cfg.Time = cmp.Or(cfg.Zone, time.UTC), cmp.Or(cfg.Time, firn.SystemTime())
-	// The store compares zones by name.
+	// The store compares zones by name and offsets.
 	if _, offset := time.Unix(0, 0).In(cfg.Zone).Zone(); offset != 0 && (cfg.Zone.String() == "" || cfg.Zone.String() == "UTC") {
 		return nil, config.Mistake("numbering", "Zone",
 			fmt.Sprintf("is named %q and is not UTC: give a fixed zone a name that says its offset", cfg.Zone.String()))

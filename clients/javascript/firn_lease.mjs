@@ -110,7 +110,7 @@ export class Lease {
           counts = !(now() - this.#asked > g?.patience)
         }
       }
-      this.#asking = false
+      this.#asking = !this.#grant && pause === 0 // at once, the next server
       if (counts) this.#asked = g ? asked : now()
       if (pause > 0) await sleep(pause, undefined, { ref: false }) // a program may end meanwhile
     }

@@ -202,7 +202,7 @@ class Lease:
                 self._servers, self._why = self._servers[1:] + self._servers[:1], "%s: %s" % (server.url, str(e) or repr(e))
                 server.failed, failed = server.failed + 1, failed + 1
                 pause, counts = 0.0 if failed % len(self._servers) else 1.0, not (g and g.late(time.monotonic_ns()))
-            self._asking = False
+            self._asking = g is None and not pause  # at once, the next server
             with self._changed:
                 if g and counts:
                     g.asked = max(g.asked, asked)

@@ -125,7 +125,7 @@ module Firn
           pause = ((failed += 1) % @servers.size).zero? ? 1.0 : 0
           counts = !g&.late?(nanoseconds)
         end
-        @asking = false
+        @asking = g.nil? && !pause.positive? # at once, the next server
         @lock.synchronize do
           g.asked = asked if g && counts && asked > g.asked
           @changed.broadcast

@@ -162,7 +162,7 @@ public final class Lease implements AutoCloseable {
                 if (++failed % servers.size() != 0) pause = 0;
                 counts = g == null || !g.late(System.nanoTime());
             }
-            asking = false;
+            asking = g == null && pause == 0; // at once, the next server
             lock.lock();
             try {
                 if (g != null && counts && asked - g.asked > 0) g.asked = asked;
