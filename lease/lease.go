@@ -350,14 +350,16 @@ func (l *Lease) Close(ctx context.Context) error {
 		l.gen.Stop()
 		l.wake()
 		l.cancel()
-		waiting := ctx
-		if l.traits.Ended != nil { // what it says must be known, whatever ctx: such a source has no store to wait for
-			var cancel context.CancelFunc
-			waiting, cancel = turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, patience(l.cfg.Look))
+		late := turns.Wait(ctx, l.cfg.Generator.Time, l.done)
+		if late != nil && l.traits.Ended != nil { // what it says must be known, and such a source has no store to wait for
+			further, cancel := turns.WithTimeout(context.WithoutCancel(ctx), l.cfg.Generator.Time, patience(l.cfg.Look))
 			defer cancel()
+			if turns.Wait(further, l.cfg.Generator.Time, l.done) == nil {
+				late = nil
+			}
 		}
-		if late := turns.Wait(waiting, l.cfg.Generator.Time, l.done); late != nil {
-			err := turns.Ended(waiting, "lease: wait for the look under way", late)
+		if late != nil {
+			err := turns.Ended(ctx, "lease: wait for the look under way", late)
 			l.mu.Lock()
 			grant := l.grant
 			l.mu.Unlock()
