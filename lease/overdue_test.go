@@ -951,7 +951,7 @@ func TestWhyAFenceIsReachedIsForTheLog(t *testing.T) {
 		t.Errorf("it must be a FenceError and nothing else: %v", err)
 	}
 	l.state.Err = nil
-	if err := l.because(at); err != error(at) {
+	if err := l.because(at); err.Error() != at.Error() {
 		t.Error(err)
 	}
 }
