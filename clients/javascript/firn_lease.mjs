@@ -57,7 +57,7 @@ export class Lease {
       const t = now(), late = t - this.#asked > this.#grant?.patience // the event loop was blocked: the lease may be lost
       const id = late ? undefined : this.#grant?.make(t)
       if (id !== undefined) return id
-      const left = began + (this.#timeout ?? (this.#asking ? 40_000 : 10_000)) - performance.now()
+      const left = began + (this.#timeout ?? (this.#asking || this.#grant && !late ? 40_000 : 10_000)) - performance.now()
       if (left <= 0) throw new LeaseError(`no lease of pool ${this.#pool} allows an id now: ${late ? 'the event loop was blocked for too long' : this.#why ?? 'no server has answered yet'}`)
       await sleep(Math.min(left, this.#grant?.pause(t) ?? 20, 20))
     }

@@ -161,7 +161,7 @@ class Lease:
                 made, pause = used.make(n - len(ids), now) if used else ([], 1.0)
                 ids += made
                 if not made:
-                    timeout = self._timeout if self._timeout is not None else 40.0 if self._asking else 10.0
+                    timeout = self._timeout if self._timeout is not None else 40.0 if self._asking or used and not used.late(now) else 10.0
                     left = began + timeout - time.monotonic()
                     if left <= 0:
                         why = self._why or "no server has answered yet"

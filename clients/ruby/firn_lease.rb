@@ -67,7 +67,7 @@ module Firn
           now = nanoseconds
           next if used&.make(ids, n, now)
 
-          left = (@timeout || (@asking ? 40 : 10)) - (now - began) / 1e9
+          left = (@timeout || (@asking || (used && !used.late?(now)) ? 40 : 10)) - (now - began) / 1e9
           why = @why || 'no server has answered yet'
           why = 'the background of this process has not run in time: does something block it?' if used&.late?(now)
           raise LeaseError, "no lease of pool #{@pool} allows an id now: #{why}" if left <= 0

@@ -100,7 +100,7 @@ public final class Lease implements AutoCloseable {
                 int more = used == null ? 0 : used.make(ids, made, now);
                 made += more;
                 if (more > 0) continue;
-                long left = (timeout != null ? timeout : Duration.ofSeconds(asking ? 40 : 10)).toNanos() - (now - began);
+                long left = (timeout != null ? timeout : Duration.ofSeconds(asking || used != null && !used.late(now) ? 40 : 10)).toNanos() - (now - began);
                 if (left <= 0) throw new LeaseException("no lease of pool " + pool + " allows an id now: "
                     + (used != null && used.late(now) ? "the background of this process has not run in time: does something block it?" : why == null ? "no server has answered yet" : why));
                 changed.awaitNanos(Math.min(left, used == null ? 1_000_000_000 : used.pause(now)));
