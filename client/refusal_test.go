@@ -203,7 +203,7 @@ func TestTextsAreDistinguishedFromNumbers(t *testing.T) {
 				t.Errorf("%s: %v after %v", a.kind, err, time.Since(began))
 			}
 			if n := a.seen().ids; n != 0 {
-				t.Errorf("%s: %d requests used up ids that nobody can read", a.kind, n)
+				t.Errorf("%s: %d requests used up ids that are not read", a.kind, n)
 			}
 			texts, err := c.Texts("x")
 			if err != nil {

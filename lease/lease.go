@@ -146,8 +146,8 @@ type Lease struct {
 // Open joins the pool, takes a worker and keeps it until Close. The ctx bounds only the joining. Over a store that is not
 // embedded it waits for the grace (12s, see Config.Look) if the pool is new or its store may have forgotten holders, twice
 // if that happens meanwhile: a shorter ctx never succeeds, so give it 30s or more. In a strict pool it waits for Strict and
-// Tolerance too. It does not wait for a worker while all are held, except for a Pinned one. Errors: mistakes in cfg, with their fields, *[PoolError], *[FullError], *[ClockError], [store.ErrForeign], *[firn.TimeExhaustedError] and the
-// store's.
+// Tolerance too. It does not wait for a worker while all are held, except for a Pinned one. Errors: mistakes in cfg, with
+// their fields, *[PoolError], *[FullError], *[ClockError], [store.ErrForeign], *[firn.TimeExhaustedError] and the store's.
 func Open(ctx context.Context, cfg Config) (*Lease, error) {
 	source, err := newPoolSource(cfg)
 	if err != nil {

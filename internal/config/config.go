@@ -29,7 +29,7 @@ func Mistake(pkg, field, reason string) error {
 }
 
 // Required returns the error for a field that must have a value, and has none, or a nil pointer: that of a call whose error
-// nobody looked at.
+// was ignored.
 func Required(pkg, field string, value any) error {
 	v := reflect.ValueOf(value)
 	switch {

@@ -120,8 +120,8 @@ func (c counted) makeSegment(ctx context.Context, s store.Store, p *printer) err
 	return err
 }
 
-// thenClose runs do, and then closes what it used, even if ctx has ended. After ids that were made, kept, what could not be
-// given back, is no failure of the command.
+// thenClose runs do, and then closes what it used, even if ctx has ended. If do succeeded, what could not be given back is no
+// failure of the command: kept says why.
 func thenClose(ctx context.Context, end func(context.Context) error, do func() error) (kept, err error) {
 	err = do()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
