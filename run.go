@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"encoding/json"
 	"iter"
 	"slices"
 )
@@ -43,6 +44,9 @@ func (r Run) AppendTo(dst []ID) []ID {
 	r.write(dst[n:])
 	return dst
 }
+
+// MarshalJSON implements [json.Marshaler]: an array of the ids, each as [ID.MarshalJSON] writes it.
+func (r Run) MarshalJSON() ([]byte, error) { return json.Marshal(r.AppendTo([]ID{})) }
 
 // A Stretch is the part of a run within one tick: Count ids from First on, Stride apart.
 // Stride is 1 if the sequence is the lowest field.

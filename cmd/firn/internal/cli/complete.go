@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +72,7 @@ func completionOf(cmd *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return nil
 	}
 	if found := flagged(f.Name); len(found) > 0 {
-		if all := strings.Split(found[0].Allowed, ", "); len(all) > 1 && !slices.ContainsFunc(all, func(v string) bool { return strings.Contains(v, " ") }) {
+		if all := found[0].Words(); all != nil {
 			return words(all...)
 		}
 	}

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 )
 
@@ -94,11 +91,10 @@ func (s Setting) form(t reflect.Type) schema {
 	case reflect.Int, reflect.Int64:
 		return s.whole()
 	}
-	// What is allowed is a list of words, or a sentence.
-	if names := strings.Split(s.Allowed, ", "); len(names) > 1 && !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, " ") }) {
+	if words := s.Words(); words != nil {
 		all := []any{nil}
-		for _, n := range names {
-			all = append(all, n)
+		for _, w := range words {
+			all = append(all, w)
 		}
 		return schema{"enum": all}
 	}
@@ -107,16 +103,20 @@ func (s Setting) form(t reflect.Type) schema {
 
 // whole returns the schema of whole numbers, in the range that the setting allows.
 func (s Setting) whole() schema {
+	if words := s.Words(); words != nil {
+		all := []any{nil}
+		for _, w := range words {
+			all = append(all, json.Number(w))
+		}
+		return schema{"enum": all}
+	}
 	all := schema{"type": []string{"integer", "null"}}
-	low, high, _ := strings.Cut(s.Allowed, " to ")
-	if n, err := strconv.ParseInt(strings.TrimPrefix(low, "whole numbers from "), 10, 64); err == nil {
-		all["minimum"] = n
+	least, most := s.ends()
+	if least != nil {
+		all["minimum"] = *least
 	}
-	if n, err := strconv.ParseInt(high, 10, 64); err == nil {
-		all["maximum"] = n
-	}
-	if one, other, ok := strings.Cut(s.Allowed, " and "); ok {
-		return schema{"enum": []any{json.Number(one), json.Number(other), nil}}
+	if most != nil {
+		all["maximum"] = *most
 	}
 	return all
 }

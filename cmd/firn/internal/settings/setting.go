@@ -37,6 +37,29 @@ func (s Setting) AllowsZero() bool {
 	return s.value.Kind() == reflect.Bool || s.Default == "0" || strings.Contains(s.Allowed, "or 0") || strings.Contains(s.Allowed, "from 0")
 }
 
+// Words returns the values of a setting that allows only a few, such as "none, luhn, mod97"; nil for others.
+func (s Setting) Words() []string {
+	words := strings.Split(s.Allowed, ", ")
+	if len(words) == 1 || slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, " ") }) {
+		return nil
+	}
+	return words
+}
+
+// ends returns the least and the greatest number allowed, as in "1 to 100" and "whole numbers from 0 to what the layout
+// has"; nil where none is said.
+func (s Setting) ends() (least, most *int64) {
+	number := func(text string) *int64 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil
+		}
+		return &n
+	}
+	low, high, _ := strings.Cut(s.Allowed, " to ")
+	return number(strings.TrimPrefix(low, "whole numbers from ")), number(high)
+}
+
 // declared returns the settings that a struct declares, with those of embedded structs.
 func declared(of reflect.Type) (all []Setting) {
 	for _, f := range reflect.VisibleFields(of) {
@@ -64,14 +87,12 @@ func reportOutside(part any, report func(err error, key string)) {
 		if !ok || n == nil {
 			continue
 		}
-		low, high, isRange := strings.Cut(s.Allowed, " to ")
-		least, lowErr := strconv.ParseInt(low, 10, 64)
-		most, highErr := strconv.ParseInt(high, 10, 64)
-		if !isRange || lowErr != nil || highErr != nil {
+		least, most := s.ends()
+		if least == nil || most == nil {
 			panic(fmt.Sprintf("settings: %s needs a range in its tag, not %q", s.Key, s.Allowed))
 		}
-		if value := int64(*n); value < least || value > most {
-			report(firn.NewRangeError(s.Key, value, least, most, ""), s.Key)
+		if value := int64(*n); value < *least || value > *most {
+			report(firn.NewRangeError(s.Key, value, *least, *most, ""), s.Key)
 		}
 	}
 }

@@ -92,7 +92,7 @@ var wrongFiles = map[string][]string{
 	"namespaces: {a: {veil: {key_env: K, bits: 53}}}":                                {"line 1", "namespaces.a.veil", "ids of layout 41/0/10/12 have ", "room for 53", "js53"},
 	"namespaces: {a: {kind: sequence, from: 1048576, veil: {key_env: K, bits: 20}}}": {"line 1", "namespaces.a.from", "1048575"},
 	"namespaces: {a: {kind: segment, from: 1048576, veil: {key_env: K, bits: 20}}}":  {"line 1", "namespaces.a.from", "1048575"},
-	"namespaces: {a: {kind: uuid, version: 0}}":                                      {"line 1", "namespaces.a.version", `"0" is not a valid version`, "7 and 4"},
+	"namespaces: {a: {kind: uuid, version: 0}}":                                      {"line 1", "namespaces.a.version", `"0" is not a valid version`, "4, 7"},
 	"namespaces: [":                                              {"line 1, column 13: invalid YAML: "},
 	"namespaces:\n\ta: {}":                                       {"line 2, column 1: invalid YAML: ", "indent by spaces, not tabs"},
 	"namespaces: [orders]":                                       {"line 1: namespaces: write entries, as in {orders: {kind: segment}}"},

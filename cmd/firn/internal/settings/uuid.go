@@ -27,7 +27,7 @@ var uuids = &Kind{
 
 // UUID has the settings of UUIDs.
 type UUID struct {
-	Version int `yaml:"version" default:"7" allowed:"7 and 4" help:"7 begins with the time, 4 is random"`
+	Version int `yaml:"version" default:"7" allowed:"4, 7" help:"7 begins with the time, 4 is random"`
 }
 
 func nextUUID(n Namespace) (NextWide, error) {
