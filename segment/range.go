@@ -88,8 +88,7 @@ func (r Range) check() error {
 // with a write in between, another process has ids from there on, or a raise has promised that
 // no smaller ids are issued.
 func (r Range) follows(before Range) bool {
-	return r.over == before.revision && r.Stride == before.Stride &&
-		r.First > before.Last() && int64(r.First-before.Last()) == r.Stride
+	return r.over == before.revision && r.Stride == before.Stride && int64(r.First-before.Last()) == r.Stride
 }
 
 // after returns a range joined with the one that it follows.

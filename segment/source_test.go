@@ -132,6 +132,8 @@ func TestABrokenSourceIsAnError(t *testing.T) {
 			t.Errorf("%+v: %d, %v", r, id, err)
 		} else if of := fmt.Sprint("a range of stride ", r.Stride); strings.Contains(err.Error(), of) != (r.Stride < 0 || r.Stride > 1<<20) {
 			t.Errorf("%+v: %v", r, err)
+		} else if strings.Contains(err.Error(), "not a valid id") != (r.First < 0) {
+			t.Errorf("%+v: %v", r, err)
 		}
 	}
 	w := newWorld(t, 1)

@@ -9,12 +9,24 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/storetest"
 )
 
+// clocked is a store with a clock.
+type clocked struct{ store.Store }
+
+func (clocked) Traits() store.Traits { return store.Traits{Clock: noon{}} }
+
+type noon struct{}
+
+func (noon) Now(context.Context) (time.Time, error) {
+	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), nil
+}
+
 func TestErrorsSayWhatIsAllowed(t *testing.T) {
-	all, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: 50, Timeout: 3 * time.Second})
+	all, err := sequence.New(sequence.Config{Store: clocked{memstore.New(nil)}, Max: 50, Timeout: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +34,8 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Timeout() != 3*time.Second {
-		t.Error(s.Timeout())
+	if s.Timeout() != 3*time.Second || s.Clock() != (noon{}) {
+		t.Error(s.Timeout(), s.Clock())
 	}
 	for want, ask := range map[string]func(ctx context.Context) (firn.ID, error){
 		`sequence "txn": number of ids 0 is out of range: 1 to 9223372036854775807 are allowed`: func(ctx context.Context) (firn.ID, error) { return s.Reserve(ctx, 0) },

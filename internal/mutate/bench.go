@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,8 +34,9 @@ type bench struct {
 	slack  time.Duration
 
 	mu     sync.Mutex
-	files  map[string]string // built, by group and package
-	limits map[string]limit  // by group and command
+	files  map[string]string   // built, by group and package
+	tests  map[string][]string // that killed mutants, the latest first, by command and function
+	limits map[string]limit    // by group and command
 }
 
 // A binary is a command with a group of mutants in it.
@@ -54,7 +56,8 @@ type verdict struct {
 	cost time.Duration // processor time
 }
 
-// try runs the commands with the nth mutant of a group, from 1, until one fails.
+// try runs the commands with the nth mutant of a group, from 1, until one fails. The tests that killed the function's
+// latest mutants come first.
 func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 	v := verdict{fate: survived}
 	for _, c := range b.plan.of(g[0].src.name) {
@@ -62,21 +65,53 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 		if err != nil {
 			return v, err
 		}
-		r := b.run(ctx, c, bin.file, bin.limit, nth)
-		v.cost += r.cost
-		switch {
-		case ctx.Err() != nil:
-			return v, context.Cause(ctx)
-		case r.late:
-			v.fate, v.by = timedOut, c.String()
-			return v, nil
-		case r.exit != nil:
-			v.fate, v.by = killed, c.String()+": "+why(r.output)
-			return v, nil
+		tests := fmt.Sprint(c, g[0].src.name, g[nth-1].fn)
+		for _, c := range append(b.likely(c, tests), c) {
+			r := b.run(ctx, c, bin.file, bin.limit, nth)
+			v.cost += r.cost
+			switch {
+			case ctx.Err() != nil:
+				return v, context.Cause(ctx)
+			case r.late:
+				v.fate, v.by = timedOut, c.String()
+				return v, nil
+			case r.exit != nil:
+				v.fate, v.by = killed, c.String()+": "+why(r.output)
+				b.learn(tests, why(r.output))
+				return v, nil
+			}
 		}
 	}
 	return v, nil
 }
+
+// likely returns the command limited to tests that have killed mutants; none if it selects tests itself.
+func (b *bench) likely(c command, tests string) []command {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.tests[tests]; known != nil && !strings.Contains(c.String(), "-test.run=") {
+		c.args = append(slices.Clone(c.args), "-test.run=^("+strings.Join(known, "|")+")$")
+		return []command{c}
+	}
+	return nil
+}
+
+// learn notes the test of a line such as "--- FAIL: TestX (0.00s)".
+func (b *bench) learn(tests, line string) {
+	after, failed := strings.CutPrefix(line, "--- FAIL: ")
+	if !failed {
+		return
+	}
+	name, _, _ := strings.Cut(after, " ")
+	name, _, _ = strings.Cut(name, "/")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := slices.DeleteFunc(b.tests[tests], func(other string) bool { return other == name })
+	b.tests[tests] = slices.Insert(known, 0, name)[:min(len(known)+1, likelyTests)]
+}
+
+// likelyTests is how many tests of a function come first.
+const likelyTests = 6
 
 // build returns a command with a group in it. The first run without a mutant sets the limits of the
 // runs with one. A mutant in a group of its own is always active, so its limits come from the original
