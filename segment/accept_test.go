@@ -40,6 +40,19 @@ func TestARangeThatOverlapsByOneIDIsDropped(t *testing.T) {
 	}
 }
 
+func TestARangeAboveTheLastIDSaysWhereItBeginsAndWhatTheLastIs(t *testing.T) {
+	s, err := New(Config{Store: memstore.New(nil), Max: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &stock{all: s, name: "orders", floor: 10}
+	n.cell.Store(s.empty)
+	var e *ExhaustedError
+	if err := n.accept(Range{First: 51, Count: 9}, 10); !errors.As(err, &e) || *e != (ExhaustedError{Name: "orders", Next: 51, Max: 50}) {
+		t.Error(err)
+	}
+}
+
 // A range that is cut off cannot be given back: its write granted more.
 func TestARangeIsCutOffAtTheLastIDAndNeverGrows(t *testing.T) {
 	nine := Range{First: 1, Count: 9, Stride: 1, revision: 5}

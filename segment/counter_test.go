@@ -257,4 +257,7 @@ func TestACounterThatCannotBeReadIsNotNew(t *testing.T) {
 	if c, err := segment.ReadCounter(t.Context(), s, "orders"); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) {
 		t.Error(c, err)
 	}
+	if c, err := segment.ReadCounter(t.Context(), s, "or/ders"); !errors.Is(err, firn.ErrSyntax) {
+		t.Error(c, err)
+	}
 }
