@@ -35,6 +35,8 @@ const sealed = uint64(1) << 63
 const (
 	// maxTake bounds the ids that one addition claims.
 	maxTake = 1 << 20
+	// maxTakeAll bounds the ids of [Namespace.TakeAll].
+	maxTakeAll = 1 << 30
 	// maxStride bounds the stride.
 	maxStride = 1 << 20
 )
@@ -79,18 +81,28 @@ func (c *cell) used() int64 { return c.whole.Count - c.count(c.word.Load()) }
 // claim takes up to n ids, n at most maxTake, or a row: exactly n consecutive ids. If there are not
 // so many, the count is 0 and First means nothing. The range names no write, so it cannot be given back.
 func (c *cell) claim(n uint64, row bool) Range {
-	for word := c.word.Load(); row; word = c.word.Load() {
-		if c.stride != 1 || word >= c.end || c.end-word < n {
-			return Range{}
-		}
-		if c.word.CompareAndSwap(word, word+n) {
-			return Range{First: firn.ID(word), Count: int64(n), Stride: 1}
-		}
-	}
-	if c.word.Load() >= c.end {
+	switch {
+	case row && c.stride != 1:
+		return Range{}
+	case row:
+		return c.exactly(n)
+	case c.word.Load() >= c.end:
 		return Range{}
 	}
 	add := n * c.stride
 	p := c.word.Add(add) - add
 	return Range{First: firn.ID(p), Count: min(c.count(p), int64(n)), Stride: c.whole.Stride}
+}
+
+// exactly is claim of n ids, n at most maxTakeAll, or of none.
+func (c *cell) exactly(n uint64) Range {
+	for {
+		word := c.word.Load()
+		if c.count(word) < int64(n) {
+			return Range{}
+		}
+		if c.word.CompareAndSwap(word, word+n*c.stride) {
+			return Range{First: firn.ID(word), Count: int64(n), Stride: c.whole.Stride}
+		}
+	}
 }

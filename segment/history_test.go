@@ -97,7 +97,15 @@ func (h *history) act() {
 	h.busy[p] = true
 	defer func() { h.busy[p] = false }()
 	switch what := h.random.IntN(100); {
-	case what < 15 && h.stripe.Stride == 1:
+	case what < 8:
+		n := h.name(p.segments, name)
+		count := 1 + h.random.IntN(5*int(h.step))
+		err := h.takeAll(n, count)
+		h.allow(err)
+		if err == nil {
+			h.issued += count
+		}
+	case what < 16 && h.stripe.Stride == 1:
 		n := h.name(p.segments, name)
 		r, err := n.Reserve(context.Background(), 1+h.random.IntN(3*int(h.step)))
 		h.allow(err)

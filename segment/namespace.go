@@ -109,6 +109,30 @@ func (n *Namespace) Reserve(ctx context.Context, count int) (Range, error) {
 	return n.take(ctx, uint64(count), true)
 }
 
+// TakeAll takes exactly count ids, 1 to 2^30, and appends them to dst as one or more ranges. If it fails it takes none:
+// what is in memory, and what was fetched for it, is left to other callers. It waits as [Namespace.Next] does, whose
+// errors it returns, and a *[firn.RangeError] for a count out of range.
+func (n *Namespace) TakeAll(ctx context.Context, count int, dst []Range) ([]Range, error) {
+	if count < 1 || count > maxTakeAll {
+		return dst, outside(n.name, "number of ids", int64(count), 1, maxTakeAll)
+	}
+	c := n.ids.cell.Load()
+	if r := c.exactly(uint64(count)); r.Count > 0 {
+		if uint64(r.Last()) >= c.mark.Load() {
+			n.look(c)
+		}
+		return append(dst, r), nil
+	}
+	w := waiter{count: uint64(count), whole: true}
+	_, err := n.wait(ctx, &w)
+	if errors.Is(err, ErrExhausted) {
+		if left := n.State().Left; left > 0 {
+			err = fmt.Errorf("segment: %q has %d ids left, not %d: ask for fewer: %w", n.name, left, count, err)
+		}
+	}
+	return append(dst, w.all...), err
+}
+
 // outside is the error of an argument, with the words of package sequence.
 func outside(name, what string, value, least, most int64) error {
 	return fmt.Errorf("segment %q: %w", name, firn.NewRangeError(what, value, least, most, ""))

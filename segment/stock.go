@@ -56,6 +56,39 @@ func (s *stock) take(count uint64, row bool) Range {
 	return Range{}
 }
 
+// takeAll takes exactly count ids, from the cell and the ranges that follow, or none if there are fewer.
+func (s *stock) takeAll(count int64) (all []Range) {
+	if s.left() < count { // and never more without a fetch
+		return nil
+	}
+	r := s.retire()
+	if left := r.Count + s.ahead(); left < count { // others took some meanwhile
+		if r.Count > 0 {
+			s.cell.Store(newCell(r, s.all.cfg.Ahead))
+		}
+		return nil
+	}
+	s.spent += count
+	for used := 0; ; used++ {
+		if part := min(count, r.Count); part > 0 {
+			all = append(all, Range{First: r.First, Count: part, Stride: r.Stride}) // names no write, so it cannot be given back
+			r.First += firn.ID(part * r.Stride)
+			r.Count -= part
+			count -= part
+		}
+		if count == 0 {
+			s.chain = slices.Delete(s.chain, 0, used)
+			break
+		}
+		r = s.chain[used]
+		s.floor = r.Last()
+	}
+	if r.Count > 0 {
+		s.cell.Store(newCell(r, s.all.cfg.Ahead))
+	}
+	return all
+}
+
 // retire ends the use of the cell and returns what was not claimed.
 func (s *stock) retire() (rest Range) {
 	c := s.cell.Load()
@@ -139,10 +172,12 @@ func (s *stock) above() firn.ID {
 }
 
 // left returns how many ids are in memory.
-func (s *stock) left() int64 {
-	left := s.cell.Load().rest().Count
+func (s *stock) left() int64 { return s.cell.Load().rest().Count + s.ahead() }
+
+// ahead returns how many are in the chain.
+func (s *stock) ahead() (ids int64) {
 	for _, r := range s.chain {
-		left += r.Count
+		ids += r.Count
 	}
-	return left
+	return ids
 }

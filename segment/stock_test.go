@@ -64,6 +64,20 @@ func (p *pile) take(count int64, row bool) []firn.ID {
 	return nil
 }
 
+// takeAll takes count ids from the cell and the chain, or none.
+func (p *pile) takeAll(count int64) (ids []firn.ID) {
+	if p.left() < count {
+		return nil
+	}
+	for {
+		ids = append(ids, p.cut(count-int64(len(ids)))...)
+		if int64(len(ids)) == count {
+			return ids
+		}
+		p.cell, p.chain, p.floor = p.chain[0], p.chain[1:], p.chain[0].Last()
+	}
+}
+
 func (p *pile) accept(r Range, asked firn.ID) (kept, fine bool) {
 	overlaps := slices.ContainsFunc(p.chain, func(h Range) bool { return h.First <= r.Last() && r.First <= h.Last() })
 	if r.First <= p.floor || overlaps {
@@ -101,7 +115,17 @@ func TestAStockGoesAlongWithAListOfItsIDs(t *testing.T) {
 		top, revision := firn.ID(random.IntN(3)), store.Revision(0)
 		for step := range 60 {
 			did := ""
-			switch random.IntN(8) {
+			switch random.IntN(9) {
+			case 8:
+				count := 1 + random.Int64N(20)
+				want := p.takeAll(count)
+				var got []firn.ID
+				for _, r := range s.takeAll(count) {
+					got = r.AppendTo(got)
+				}
+				if did = fmt.Sprintf("took all of %d: %v", count, want); !slices.Equal(got, want) {
+					t.Fatalf("seed %d, step %d, %s: got %v", seed, step, did, got)
+				}
 			case 0, 1, 2:
 				count, row := 1+random.Int64N(12), random.IntN(2) == 0
 				want := p.take(count, row)

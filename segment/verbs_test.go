@@ -12,6 +12,7 @@ import (
 var _ interface {
 	Next(ctx context.Context) (firn.ID, error)
 	Take(ctx context.Context, n int) (segment.Range, error)
+	TakeAll(ctx context.Context, n int, dst []segment.Range) ([]segment.Range, error)
 	Reserve(ctx context.Context, n int) (segment.Range, error)
 	Fill(ctx context.Context, dst []firn.ID) (int, error)
 	Raise(ctx context.Context, last firn.ID) error

@@ -14,9 +14,11 @@ const maxRows = 16
 type waiter struct {
 	count uint64 // how many ids it takes at most; 0: it only waits until there are some
 	row   bool   // it takes exactly count ids, in a row
+	whole bool   // it takes exactly count ids
 	tries int    // ranges that did not suffice while it was first in line
 
 	got   Range
+	all   []Range // with whole
 	err   error
 	place *list.Element // in the line; nil once it was served
 	done  chan struct{} // closed once it was served; nil if it never had to wait
@@ -44,10 +46,10 @@ func (q *waiters) leave(w *waiter) bool {
 	return true
 }
 
-// longest returns the length of the longest row that callers wait for.
+// longest returns how many ids those callers wait for that need a certain number, at most.
 func (q *waiters) longest() (count int64) {
 	for place := q.line.Front(); place != nil; place = place.Next() {
-		if w, _ := place.Value.(*waiter); w.row {
+		if w, _ := place.Value.(*waiter); w.row || w.whole {
 			count = max(count, int64(w.count))
 		}
 	}
@@ -75,8 +77,14 @@ func (q *waiters) serve(s *stock, err error) {
 // serve gives w what it takes, or an error if waiting longer is useless. It returns false if w has
 // to wait.
 func (s *stock) serve(w *waiter) bool {
-	if w.count == 0 {
+	switch {
+	case w.count == 0:
 		return s.left() > 0
+	case w.whole:
+		if w.all = s.takeAll(int64(w.count)); w.all == nil && len(s.chain) >= maxChain {
+			w.err = fmt.Errorf("%w: %d ids of %q were asked for at once, and %d ranges have fewer: ask for fewer", ErrSource, w.count, s.name, len(s.chain))
+		}
+		return w.all != nil || w.err != nil
 	}
 	w.got = s.take(w.count, w.row)
 	switch {

@@ -108,22 +108,17 @@ func (b *Bucket) Most(n int) int {
 	return b.within(b.rate.Per+b.debt, n)
 }
 
-// Left returns how many of n ids a request may take now. A nil bucket has no limit.
+// Left returns how many of n requests for one id each are served now. A nil bucket has no limit.
 func (b *Bucket) Left(n int) int {
-	if b == nil || b.debt == longestDebt {
+	if b == nil {
 		return n
 	}
-	paid := time.Duration(b.paid.Load())
-	now := b.now()
-	if b.early(1, int64(paid), int64(now)) > 0 {
-		return 0
-	}
-	return b.within(b.rate.Per+b.debt-max(paid-now, 0), n)
+	return b.within(b.rate.Per-max(time.Duration(b.paid.Load())-b.now(), 0), n)
 }
 
 // within returns how many of n ids take no longer than d at the rate.
 func (b *Bucket) within(d time.Duration, n int) int {
-	return int(min(float64(n), float64(d)*float64(b.rate.Count)/float64(b.rate.Per)))
+	return int(max(min(float64(n), float64(d)*float64(b.rate.Count)/float64(b.rate.Per)), 0))
 }
 
 // early returns how long after now a request for n ids is served, if it is positive: at least one id must be left, and
@@ -163,11 +158,7 @@ func (b *Bucket) Charge(n int) error {
 	return nil
 }
 
-// Exceeded returns the failure for a client that asks for one more id.
-func (b *Bucket) Exceeded() error {
-	return b.exceeded(1, max(0, b.early(1, b.paid.Load(), int64(b.now()))))
-}
-
+// exceeded is the failure for a client that must wait.
 func (b *Bucket) exceeded(n int, wait time.Duration) error {
 	return failure.New(http.StatusTooManyRequests, "rate_limited",
 		"%s has used up its rate of %s: the request for %d ids is served in %v", b.who, b.rate, n, wait.Round(time.Millisecond)).After(wait)

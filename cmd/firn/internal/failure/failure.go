@@ -82,6 +82,19 @@ func Of(err error) *Failure {
 	return f
 }
 
+// Veiled is [Of] for a caller from whom a veil hides worker, time and traffic: what an error says of these is left out.
+func Veiled(err error) *Failure {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return f
+	}
+	f := Of(err)
+	f.Message = f.Code + ": only callers that may unveil the ids of this namespace see why"
+	if f.Code == "exhausted" {
+		f.Message = "the namespace has fewer ids left than this request needs"
+	}
+	return f
+}
+
 // OfDeadline returns err, or, if the deadline that the caller gave its request ended it, a failure that says so. The ctx is
 // the request's, without time-outs of the server. That the caller did not wait is no fault of the server, so the code is
 // that of callers who leave; the status lets clients ask another server.

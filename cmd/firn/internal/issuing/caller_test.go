@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -152,4 +153,37 @@ func list(t *testing.T, f *issuing.Front, caller *access.Caller) []issuing.State
 	}
 	release()
 	return states
+}
+
+// The store hangs while the ranges of new settings are fetched.
+func TestARemovedTokenEndsWhileACounterIsPrepared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &standingStore{Store: memstore.New(nil)}
+		text := func(step, tokens string) string {
+			return "namespaces: {orders: {kind: segment, min_step: " + step + "}}\ntokens:\n" + tokens
+		}
+		shop, pay := token("shop", "s", "namespaces: ['*']"), token("pay", "p", "namespaces: ['*']")
+		s := opened(t, st, text("1000", shop+pay))
+		f := s.Front(issuing.HTTP)
+		caller, err := f.Identify(access.Credentials{Token: "p", From: "10.0.0.1:99"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b issuing.Batch
+		if err := take(t, f, caller, "orders", 1, &b); err != nil {
+			t.Fatal(err)
+		}
+		st.hold()
+		applied := make(chan error, 1)
+		cfg := config(t, text("2000", shop))
+		go func() { applied <- s.Apply(t.Context(), cfg) }()
+		time.Sleep(1001 * time.Millisecond)
+		if err := take(t, f, caller, "orders", 1, &b); failure.Of(err).Status != 401 {
+			t.Errorf("a token that was taken out: %v", err)
+		}
+		if err := <-applied; err == nil || !strings.Contains(err.Error(), "stay withdrawn") {
+			t.Errorf("in force, though no range was fetched: %v", err)
+		}
+		st.release()
+	})
 }

@@ -39,7 +39,7 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 	if err := checkCount(ask.Count, now.limits.MaxBatch()); err != nil {
 		return nil, f.failed(ns.name, 1, err)
 	}
-	err = f.issue(caller, ns, 1, ask.Count, func(ns *Namespace) (int, error) {
+	err = f.issue(caller, ns, ask.Count, func(ns *Namespace) (int, error) {
 		var err error
 		if ask.Count > smallAnswer {
 			err = f.service.room.hold(ctx, caller.Client(), ns, ask.Count, b)
@@ -59,30 +59,29 @@ func (f *Front) Issue(ctx context.Context, caller *access.Caller, ask Ask, b *Ba
 	return ns, nil
 }
 
-// IssueEach issues one number for each of n requests that came together, in their order, in b.IDs. One call costs less
-// than n. N is at most the limit of a batch. If the rate of the namespace allows fewer, the first requests succeed; the
-// others fail with the error.
+// IssueEach issues one number for each of n requests that came together, in their order, in b.IDs: the same as one after
+// the other, at less cost. N is at most the limit of a batch. If only the first ones succeed, the others fail with the error.
 func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, namespace string, n int, b *Batch) error {
 	b.IDs = b.IDs[:0]
 	caller, ns, err := f.find(f.service.now.Load(), caller, Ask{Namespace: namespace, Fits: Numeric}, n)
 	if err != nil {
 		return err
 	}
-	allowed := n
-	if n > 1 {
-		allowed = max(1, ns.bucket.Left(n)) // one at least, for the error
-	}
-	err = f.issue(caller, ns, allowed, allowed, func(ns *Namespace) (int, error) { return allowed, ns.take(ctx, allowed, b) })
-	if err != nil {
-		b.IDs = b.IDs[:0]
-	}
-	if rest := n - allowed; rest > 0 {
-		if err == nil {
-			err = ns.bucket.Exceeded()
+	for most := ns.atOnce(); len(b.IDs) < n; {
+		want := max(1, min(n-len(b.IDs), most, ns.bucket.Left(n), caller.Bucket().Left(n))) // one at least, for the error
+		part := Batch{IDs: b.IDs[len(b.IDs):]}
+		err := f.charged(caller, ns, want, func(ns *Namespace) (int, error) { return want, ns.take(ctx, want, &part) })
+		switch {
+		case err == nil:
+			b.IDs = append(b.IDs, part.IDs...)
+			ns.answered[f.protocol].Add(float64(want))
+		case want > 1 && !failure.GaveUp(err): // there may be fewer
+			most = 1
+		default:
+			return f.failed(ns.name, n-len(b.IDs), err)
 		}
-		return f.failed(ns.name, rest, err)
 	}
-	return err
+	return nil
 }
 
 // Range takes up to [Namespace.Step] ids, at least one, as one range that the caller issues
@@ -98,7 +97,7 @@ func (f *Front) Range(ctx context.Context, caller *access.Caller, namespace stri
 	if f.service.traced {
 		trace(ctx, ns, want)
 	}
-	err = f.issue(caller, ns, 1, want, func(ns *Namespace) (int, error) {
+	err = f.issue(caller, ns, want, func(ns *Namespace) (int, error) {
 		var err error
 		r, err = ns.takeRange(ctx, want)
 		return int(r.Count), err
@@ -162,24 +161,36 @@ func checkCount(count, limit int) error {
 	return nil
 }
 
-// issue is the path of every request for ids. It charges the rates of caller and namespace, calls take, and counts.
-// Take takes up to count ids of a namespace and returns how many. If a new configuration comes into force meanwhile,
-// issue may call it again with the new namespace. Count is the sum over all requests, which get the same answer.
-func (f *Front) issue(caller *access.Caller, ns *Namespace, requests, count int, take func(*Namespace) (int, error)) error {
+// issue is the path of requests for ids: [Front.charged], and it counts the requests, which get the same answer. Count is
+// the sum over all of them.
+func (f *Front) issue(caller *access.Caller, ns *Namespace, count int, take func(*Namespace) (int, error)) error {
+	if err := f.charged(caller, ns, count, take); err != nil {
+		return f.failed(ns.name, 1, err)
+	}
+	ns.answered[f.protocol].Add(1)
+	return nil
+}
+
+// charged charges the rates of caller and namespace, calls take, and counts the ids. Take takes up to count ids of a
+// namespace and returns how many. If a new configuration comes into force meanwhile, it may be called again with the new
+// namespace.
+func (f *Front) charged(caller *access.Caller, ns *Namespace, count int, take func(*Namespace) (int, error)) error {
 	on := rates{caller.Bucket(), ns.bucket}
 	if on != (rates{}) {
 		if err := on.take(count); err != nil {
-			return f.failed(ns.name, requests, err)
+			return err
 		}
 	}
 	issued, err := f.service.take(ns, take)
 	on.settle(count-issued, err)
-	if err != nil {
-		return f.failed(ns.name, requests, err)
+	switch {
+	case err == nil:
+		ns.issued.Add(float64(issued))
+		return nil
+	case ns.hides(caller):
+		return failure.Veiled(err)
 	}
-	ns.answered[f.protocol].Add(float64(requests))
-	ns.issued.Add(float64(issued))
-	return nil
+	return err
 }
 
 // take takes ids of a namespace, or of the one that has replaced it: a new configuration

@@ -2,6 +2,7 @@ package issuing
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -82,6 +83,14 @@ func (n *Namespace) First() int64 { return int64(max(n.settings.From, 1)) }
 
 // Numeric reports whether ids are numbers, which clients can request in several formats.
 func (n *Namespace) Numeric() bool { return n.texts == nil }
+
+// atOnce is how many ids to take for requests that came together: what fails, fails for all of them.
+func (n *Namespace) atOnce() int {
+	if l, ok := n.base.(leased); ok {
+		return l.pool.queue.slice
+	}
+	return math.MaxInt
+}
 
 // Layout returns the layout that decodes the ids, if they have one.
 func (n *Namespace) Layout() (layout firn.Layout, ok bool) {

@@ -1,14 +1,19 @@
 package issuing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
@@ -17,10 +22,10 @@ import (
 // there are delays another address by a slice, however many requests it makes. While any request is in the queue, all go
 // through it. A request that finds its ids without it pays for one reading of a number that rarely changes.
 type queue struct {
-	slice    int          // ids of a turn
-	always   bool         // whether all requests enter, see newQueue
-	policies bool         // whether a clock that goes back makes requests wait
-	inside   atomic.Int64 // requests
+	slice  int          // ids of a turn
+	most   int          // ids of a request: more cannot be made in longest
+	always bool         // whether all requests enter, see newQueue
+	inside atomic.Int64 // requests
 
 	mu    sync.Mutex // guards all below; not held while waiting
 	taken bool       // a request has the turn
@@ -36,13 +41,28 @@ type line struct {
 
 // newQueue returns a queue whose slices have the ids of a millisecond. All requests enter it if the generator may switch
 // workers: asked with a context that has ended, it would skip that policy for the next.
-func newQueue(l firn.Layout, policies firn.Rollback) *queue {
-	ids := float64(l.MaxSequence()+1) * 1e6 / float64(l.Unit())
-	return &queue{slice: int(min(max(ids, 1), maxRange)), always: slices.Contains(policies, firn.SwitchWorker()), policies: len(policies) > 0, lines: map[*share.Client]*line{}}
+func newQueue(g firn.Config) *queue {
+	layout := cmp.Or(g.Layout, firn.DefaultLayout())
+	tick := float64(layout.MaxSequence() + 1)
+	in := func(d time.Duration) float64 { return tick * float64(d) / float64(layout.Unit()) }
+	q := &queue{
+		slice: int(min(max(in(time.Millisecond), 1), maxRange)), most: math.MaxInt,
+		always: slices.Contains(g.Rollback, firn.SwitchWorker()), lines: map[*share.Client]*line{},
+	}
+	if g.Clock != firn.ClockVirtual { // which makes them at once
+		q.most = int(min(in(longest)+in(g.Lead())+2*tick, math.MaxInt32)) // with the tick in use, and one that began before
+	}
+	return q
 }
 
 // take calls take until it has taken n ids. An error of take comes with the number of ids that it has taken nevertheless.
+// It ends after longest, whatever policies there are: nothing else tells a client that is gone from one that waits, and
+// others wait for the turn.
 func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, n int) (int, error)) error {
+	if n > q.most {
+		return failure.New(http.StatusRequestEntityTooLarge, "batch_too_large",
+			"count %d is more than the pool makes in %v, the longest that a request waits: ask for at most %d ids at a time", n, longest, q.most)
+	}
 	if !q.always && q.inside.Load() == 0 {
 		got, err := take(ended, n) // what there is without waiting
 		if err == nil || !errors.Is(err, context.Canceled) {
@@ -52,6 +72,8 @@ func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, 
 	}
 	q.inside.Add(1)
 	defer q.inside.Add(-1)
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, slowError{})
+	defer cancel()
 	for client := share.In(ctx); n > 0; {
 		got, err := q.turn(ctx, client, min(n, q.slice), take)
 		if err != nil {
@@ -66,18 +88,12 @@ func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, 
 type slowError struct{}
 
 func (slowError) Error() string {
-	return fmt.Sprintf("the pool made no id for this request within %v", longest)
+	return fmt.Sprintf("the pool did not make the ids of this request within %v: ask for fewer at a time", longest)
 }
 func (slowError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// turn waits for a request's turn and takes a slice. It ends after longest, since nothing else would tell a client that is
-// gone from one that waits, and others wait for the turn. Policies have their own limits, which may be longer.
+// turn waits for a request's turn and takes a slice.
 func (q *queue) turn(ctx context.Context, client *share.Client, n int, take func(ctx context.Context, n int) (int, error)) (int, error) {
-	if !q.policies {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, longest, slowError{})
-		defer cancel()
-	}
 	if came := q.enter(client); came != nil {
 		select {
 		case <-came:

@@ -31,7 +31,7 @@ func addresses(t *testing.T) (here, there context.Context) {
 
 func TestAnAddressThatAsksForMoreIDsThanThereAreDelaysOthersByASlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, from := newQueue(firn.DefaultLayout(), firn.Rollback{}), &scarce{}
+		q, from := newQueue(firn.Config{}), &scarce{}
 		if q.slice != 4096 {
 			t.Fatalf("a slice has %d ids", q.slice)
 		}
@@ -75,7 +75,7 @@ func TestAnAddressThatAsksForMoreIDsThanThereAreDelaysOthersByASlice(t *testing.
 
 func TestARequestThatEndsLosesItsTurnToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, from := newQueue(firn.DefaultLayout(), firn.Rollback{}), &scarce{}
+		q, from := newQueue(firn.Config{}), &scarce{}
 		here, there := addresses(t)
 		why := errors.New("gone")
 		failed := make(chan error, 4)
@@ -113,7 +113,7 @@ func TestARequestThatEndsLosesItsTurnToTheNext(t *testing.T) {
 
 // Errors that no wait would end come at once, and ids that need no wait do not enter the queue.
 func TestWhatNeedsNoWaitDoesNotEnterTheQueue(t *testing.T) {
-	q := newQueue(firn.DefaultLayout(), firn.Rollback{})
+	q := newQueue(firn.Config{})
 	calls := 0
 	for _, want := range []error{nil, firn.ErrClosed} {
 		err := q.take(t.Context(), 100_000, func(ctx context.Context, n int) (int, error) {
@@ -134,7 +134,7 @@ func TestAPoolThatMaySwitchWorkersIsAskedWithTheRequestsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := newQueue(firn.DefaultLayout(), policies)
+	q := newQueue(firn.Config{Rollback: policies})
 	err = q.take(t.Context(), 1, func(ctx context.Context, n int) (int, error) {
 		if ctx.Err() != nil {
 			t.Error("it is asked with a context that has ended")

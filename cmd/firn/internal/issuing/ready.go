@@ -115,7 +115,10 @@ func (s *snapshot) unable(names func(func(string) bool)) map[string]error {
 			err = ns.base.able()
 			asked[ns.base] = err
 		}
-		if err != nil {
+		switch {
+		case err != nil && ns.cipher != nil: // anyone may ask
+			cannot[name] = failure.Veiled(err)
+		case err != nil:
 			cannot[name] = err
 		}
 	}

@@ -19,11 +19,22 @@ type segments struct {
 }
 
 func (s *segments) fill(ctx context.Context, ids []firn.ID) error {
-	return patiently(ctx, func(ctx context.Context) error {
-		n, err := s.name.Fill(ctx, ids)
-		ids = ids[n:]
+	var few [4]segment.Range // without an allocation
+	all, err := s.takeAll(ctx, len(ids), few[:0])
+	for _, r := range all {
+		r.AppendTo(ids[:0])
+		ids = ids[r.Len():]
+	}
+	return err
+}
+
+// takeAll takes n ids or, if it fails, none: others can have what is in memory.
+func (s *segments) takeAll(ctx context.Context, n int, dst []segment.Range) (all []segment.Range, err error) {
+	err = patiently(ctx, func(ctx context.Context) (err error) {
+		all, err = s.name.TakeAll(ctx, n, dst)
 		return err
 	})
+	return all, err
 }
 
 func (s *segments) consecutive(ctx context.Context, n int) (r segment.Range, err error) {
@@ -43,22 +54,15 @@ func (s *segments) takeRange(ctx context.Context, n int) (r segment.Range, err e
 }
 
 func (s *segments) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {
-	err := patiently(ctx, func(ctx context.Context) error {
-		for n > 0 {
-			r, err := s.name.Take(ctx, n)
-			if err != nil {
-				return err
-			}
-			to = join(to, firn.Stretch{First: r.First, Count: r.Len(), Stride: firn.ID(r.Stride)})
-			n -= r.Len()
-		}
-		return nil
-	})
+	all, err := s.takeAll(ctx, n, nil)
+	for _, r := range all {
+		to = join(to, firn.Stretch{First: r.First, Count: r.Len(), Stride: firn.ID(r.Stride)})
+	}
 	return to, err
 }
 
 // patiently calls do with a context that has ended: most requests are served from memory and need no timer. If that does
-// not suffice, it calls do again, which goes on where it was.
+// not suffice, it calls do again.
 func patiently(ctx context.Context, do func(context.Context) error) error {
 	if do(ended) == nil {
 		return nil
@@ -107,7 +111,7 @@ func (b *builder) segments(ctx context.Context, was *Namespace, name string, set
 	if old, ok := was.base.(*segments); !ok || old.name.State().Left == 0 {
 		return made, nil
 	}
-	if err := made.name.Prepare(ctx); err != nil {
+	if err := made.name.Prepare(ctx); err != nil && !errors.Is(err, segment.ErrExhausted) { // which a restart would not change
 		return nil, errors.Join(fmt.Errorf("no range could be fetched by the new settings: %w", err), made.close(ended))
 	}
 	return made, nil

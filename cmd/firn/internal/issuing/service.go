@@ -134,7 +134,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 
 // Apply puts cfg in force without interrupting service: the old or the new settings answer
 // requests in flight. Unchanged parts keep running. It refuses changes that are unsafe
-// while serving. After an error the old settings stay in force; but if Apply has to wait for workers for long, it first
+// while serving. After an error the old settings stay in force; but if Apply has to wait for the store for long, it first
 // withdraws the tokens and rights that cfg no longer has, and these stay withdrawn. The context bounds that wait.
 func (s *Service) Apply(ctx context.Context, cfg settings.Config) error {
 	return s.apply(ctx, cfg, (*snapshot).joined)
@@ -175,10 +175,12 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 	if who := cfg.Access(); old.access == nil || !reflect.DeepEqual(who, old.access.Config()) {
 		b.made.access = access.NewBook(who, old.access, s.clock)
 	}
-	restricted := false
-	if err = b.build(ctx, cfg); err == nil {
-		restricted, err = s.await(ctx, b.made, ready)
-	}
+	restricted, err := s.await(b.made, func() error {
+		if err := b.build(ctx, cfg); err != nil {
+			return err
+		}
+		return ready(b.made, ctx)
+	})
 	if err == nil {
 		old, err = s.install(&b, cfg)
 	}
@@ -194,13 +196,13 @@ func (s *Service) apply(ctx context.Context, cfg settings.Config, ready func(*sn
 	return nil
 }
 
-// restrictAfter is from when on a wait for workers is long.
+// restrictAfter is from when on a wait for the store is long.
 const restrictAfter = time.Second
 
-// await waits for a snapshot with ready. Restricted says that it has withdrawn tokens or rights meanwhile.
-func (s *Service) await(ctx context.Context, made *snapshot, ready func(*snapshot, context.Context) error) (restricted bool, err error) {
+// await waits until a snapshot is ready. Restricted says that it has withdrawn tokens or rights meanwhile.
+func (s *Service) await(made *snapshot, ready func() error) (restricted bool, err error) {
 	ended := make(chan error, 1)
-	go func() { ended <- ready(made, ctx) }()
+	go func() { ended <- ready() }()
 	select {
 	case err := <-ended:
 		return false, err

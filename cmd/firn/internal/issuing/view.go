@@ -138,6 +138,9 @@ type State struct {
 	err      error          // the source of Error
 }
 
+// hides reports whether a veil hides worker, time and traffic from a caller.
+func (n *Namespace) hides(caller *access.Caller) bool { return n.cipher != nil && !caller.Unveils() }
+
 // state returns the current state, as a caller may see it. Only an administrator sees the
 // store's own error text, which may contain its address. A veil hides worker, time and
 // traffic, and so do the fields about these.
@@ -146,7 +149,7 @@ func (n *Namespace) state(caller *access.Caller) State {
 	n.base.state(&s)
 	if n.cipher != nil {
 		s.Veil = n.cipher.String()
-		if !caller.Unveils() {
+		if n.hides(caller) {
 			s.LeaseState, s.Segment, s.Sequence = nil, nil, nil
 		}
 	}
@@ -154,6 +157,8 @@ func (n *Namespace) state(caller *access.Caller) State {
 	case s.err == nil:
 	case caller.Admin():
 		s.Error = s.err.Error()
+	case n.hides(caller):
+		s.Error = failure.Veiled(s.err).Message
 	default:
 		s.Error = failure.Public(s.err)
 	}
