@@ -82,15 +82,17 @@ func Of(err error) *Failure {
 	return f
 }
 
-// Veiled is [Of] for a caller from whom a veil hides worker, time and traffic: what an error says of these is left out.
+// Veiled is [Of] for a caller from whom a veil hides worker, time and traffic: why the server cannot issue ids is left out.
 func Veiled(err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f
 	}
 	f := Of(err)
-	f.Message = f.Code + ": only callers that may unveil the ids of this namespace see why"
-	if f.Code == "exhausted" {
+	switch {
+	case f.Code == "exhausted":
 		f.Message = "the namespace has fewer ids left than this request needs"
+	case f.Status >= http.StatusInternalServerError:
+		f.Message = "ids cannot be issued now; callers that may unveil them see why"
 	}
 	return f
 }
