@@ -1,6 +1,7 @@
 package registrar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,17 +54,11 @@ func (c *Config) check() error {
 	if c.Store == nil {
 		return &firn.SyntaxError{Field: "Store", Reason: "registrar: Config.Store is required"}
 	}
-	if c.Time == nil {
-		c.Time = firn.SystemTime()
-	}
-	if c.MaxMachines == 0 {
-		c.MaxMachines = defaultMaxMachines
-	}
+	c.Time = cmp.Or(c.Time, firn.SystemTime())
+	c.MaxMachines = cmp.Or(c.MaxMachines, defaultMaxMachines)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.Random == nil {
 		c.Random = rand.Uint64
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return nil
 }
