@@ -172,13 +172,13 @@ func (s *scripted) next(call func() ([]firn.ID, error)) {
 		if err != nil && id == 0 {
 			continue
 		}
-		p := parts(s.layout, id)
+		p := partsOf(s.layout, id)
 		if s.seen[id] {
 			s.t.Fatalf("id %d %+v was issued before", id, p)
 		}
 		s.seen[id] = true
 		if s.ordered && id <= s.last {
-			s.t.Fatalf("id %d %+v after %d %+v", id, p, s.last, parts(s.layout, s.last))
+			s.t.Fatalf("id %d %+v after %d %+v", id, p, s.last, partsOf(s.layout, s.last))
 		}
 		s.last = max(s.last, id)
 		if !s.granted(p) {

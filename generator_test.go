@@ -39,7 +39,7 @@ func TestIDsIncreaseAndCarryTheirParts(t *testing.T) {
 		if err != nil || id <= last {
 			t.Fatalf("id %d after %d, %v", id, last, err)
 		}
-		if p := parts(l, id); p.Worker != 17 || p.Datacenter != 3 {
+		if p := partsOf(l, id); p.Worker != 17 || p.Datacenter != 3 {
 			t.Fatalf("parts %+v", p)
 		}
 		last = id
@@ -448,7 +448,7 @@ func TestIDsStillIncreaseUnderAnotherWorker(t *testing.T) {
 		for range 3 {
 			id, err := g.Next(t.Context())
 			if err != nil || id <= last {
-				t.Fatalf("id %+v after %+v, %v", parts(l, id), parts(l, last), err)
+				t.Fatalf("id %+v after %+v, %v", partsOf(l, id), partsOf(l, last), err)
 			}
 			last = id
 		}
@@ -633,7 +633,7 @@ func shareNoID(t *testing.T, chain firn.Rollback, lag bool) {
 	}
 	for i := 1; i < len(ids); i++ {
 		if ids[i] == ids[i-1] {
-			t.Fatalf("id %d (%+v) was issued twice", ids[i], parts(l, ids[i]))
+			t.Fatalf("id %d (%+v) was issued twice", ids[i], partsOf(l, ids[i]))
 		}
 	}
 }

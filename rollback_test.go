@@ -80,20 +80,12 @@ func (r *rig) take(n int) error {
 	n, err := r.gen.Fill(context.Background(), ids)
 	for _, id := range ids[:n] {
 		if r.seen[id] {
-			r.t.Fatalf("id %d (%+v) was issued twice", id, parts(r.layout, id))
+			r.t.Fatalf("id %d (%+v) was issued twice", id, partsOf(r.layout, id))
 		}
 		r.seen[id] = true
 		r.last = id
 	}
 	return err
-}
-
-func parts(l firn.Layout, id firn.ID) firn.Parts {
-	p, err := l.Decompose(id)
-	if err != nil {
-		panic(err)
-	}
-	return p
 }
 
 var steps = []time.Duration{time.Millisecond, 500 * time.Millisecond, 2 * time.Second, time.Hour}
@@ -338,7 +330,7 @@ func TestSwitchTakesAnotherWorkerAndTheClocksTime(t *testing.T) {
 		if err := r.take(1); err != nil {
 			t.Fatal(err)
 		}
-		if p := parts(r.layout, r.last); p.Worker != 1 {
+		if p := partsOf(r.layout, r.last); p.Worker != 1 {
 			t.Errorf("%v back: worker %d, want another than 0", by, p.Worker)
 		}
 		if got := r.last.Time(r.layout); !got.Equal(r.time.Wall().Truncate(time.Millisecond)) {
