@@ -137,7 +137,7 @@ var classes = []struct {
 	{numbering.ErrExhausted, http.StatusServiceUnavailable, "exhausted"},
 	{sequence.ErrSetBack, http.StatusServiceUnavailable, "set_back"},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, codeTimedOut},
-	{context.Canceled, statusGone, codeGone},
+	{context.Canceled, StatusGone, codeGone},
 	// The store and the configuration differ; the request is not to blame. So these come before ErrSyntax and ErrRange.
 	{store.ErrForeign, http.StatusServiceUnavailable, Mismatch},
 	{store.ErrTaken, http.StatusServiceUnavailable, Mismatch},
@@ -162,9 +162,9 @@ func classify(err error) (status int, code string) {
 	return http.StatusInternalServerError, "internal"
 }
 
-// statusGone marks a request whose client has disconnected, in logs and metrics only. The number
+// StatusGone marks a request whose client has disconnected, in logs and metrics only. The number
 // is nginx's.
-const statusGone = 499
+const StatusGone = 499
 
 const (
 	// codeGone is the code of requests whose callers did not wait.

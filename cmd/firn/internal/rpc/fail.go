@@ -85,14 +85,14 @@ var codesOf = map[int]connect.Code{
 	http.StatusRequestEntityTooLarge: connect.CodeResourceExhausted,
 	http.StatusTooManyRequests:       connect.CodeResourceExhausted,
 	http.StatusServiceUnavailable:    connect.CodeUnavailable,
-	statusGone:                       connect.CodeCanceled,
+	failure.StatusGone:               connect.CodeCanceled,
 }
 
 // codeOf returns the code that corresponds to a failure's HTTP status.
 func codeOf(ctx context.Context, f *failure.Failure) connect.Code {
 	// If the client's own deadline has passed, it allowed too little time. Otherwise the server's
 	// timeout has passed: the store is unavailable.
-	if (f.Code == "timed_out" || f.Code == "canceled") && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if failure.GaveUp(f) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return connect.CodeDeadlineExceeded
 	}
 	if code, ok := codesOf[f.Status]; ok {
@@ -103,6 +103,3 @@ func codeOf(ctx context.Context, f *failure.Failure) connect.Code {
 	}
 	return connect.CodeInternal
 }
-
-// statusGone is the status of a request whose client has disconnected.
-const statusGone = 499

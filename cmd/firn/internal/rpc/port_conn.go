@@ -135,7 +135,7 @@ func (c *conn) forgive() {
 }
 
 // errClosed is the error of requests of a closed connection.
-var errClosed = failure.New(statusGone, "canceled", "the connection is closed")
+var errClosed = failure.New(failure.StatusGone, "canceled", "the connection is closed")
 
 // arrive adds a request.
 func (c *conn) arrive(one *call) error {
