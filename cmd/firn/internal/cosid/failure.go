@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -89,7 +88,7 @@ func failureOf(err error) *failure {
 // write sends the failure in the format of the original.
 func (f *failure) write(w http.ResponseWriter) {
 	if f.retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.retry.Seconds()))))
+		w.Header().Set("Retry-After", public.RetryAfter(f.retry))
 	}
 	if f.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")

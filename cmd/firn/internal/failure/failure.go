@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -53,6 +55,9 @@ func (f *Failure) After(retry time.Duration) *Failure {
 func BadRequest(code, format string, args ...any) *Failure {
 	return New(http.StatusBadRequest, code, format, args...)
 }
+
+// RetryAfter returns when to retry as the header Retry-After has it: in whole seconds, rounded up.
+func RetryAfter(retry time.Duration) string { return strconv.Itoa(int(math.Ceil(retry.Seconds()))) }
 
 // MaxFields bounds the header fields of a request: each is a multiple of its bytes in memory.
 const MaxFields = 100

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -154,7 +153,7 @@ type failed struct {
 func Fail(w http.ResponseWriter, err error) (status int) {
 	f := failure.Of(err)
 	if f.Retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.Retry.Seconds()))))
+		w.Header().Set("Retry-After", failure.RetryAfter(f.Retry))
 	}
 	if f.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"log/slog"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -164,7 +163,7 @@ func springWrite(w http.ResponseWriter, status int, contentType string, body []b
 func springNote(w http.ResponseWriter, f *failure.Failure) {
 	w.Header()[springCodeHeader] = []string{f.Code}
 	if f.Retry > 0 {
-		w.Header()["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(f.Retry.Seconds())))}
+		w.Header()["Retry-After"] = []string{failure.RetryAfter(f.Retry)}
 	}
 }
 
