@@ -76,7 +76,7 @@ func (c *conn) clientSetName(args [][]byte) {
 
 func (c *conn) clientSetInfo(args [][]byte) {
 	if !plain(args[1]) {
-		c.refuse("ERR " + string(args[0][:min(len(args[0]), shown)]) + " cannot contain spaces, newlines or special characters.")
+		c.refuse("ERR " + clipped(args[0]) + " cannot contain spaces, newlines or special characters.")
 		return
 	}
 	switch {
@@ -85,7 +85,7 @@ func (c *conn) clientSetInfo(args [][]byte) {
 	case is(args[0], "lib-ver"):
 		c.libVersion = string(args[1])
 	default:
-		c.refuse("ERR Unrecognized option '" + string(args[0][:min(len(args[0]), shown)]) + "'")
+		c.refuse("ERR Unrecognized option '" + clipped(args[0]) + "'")
 		return
 	}
 	c.ok()
@@ -109,7 +109,7 @@ func (c *conn) clientSwitch(args [][]byte) {
 
 func (c *conn) clientReply(args [][]byte) {
 	if !is(args[0], "on") {
-		c.refuse("ERR CLIENT REPLY " + string(args[0][:min(len(args[0]), shown)]) + " is not supported: only ON is, since ids must reach the client")
+		c.refuse("ERR CLIENT REPLY " + clipped(args[0]) + " is not supported: only ON is, since ids must reach the client")
 		return
 	}
 	c.ok()
@@ -125,7 +125,7 @@ func (c *conn) clientTracking(args [][]byte) {
 	}
 	for _, option := range args[1:] {
 		if !is(option, "optin") && !is(option, "optout") && !is(option, "noloop") {
-			c.refuse("ERR CLIENT TRACKING " + string(option[:min(len(option), shown)]) + " is not supported: OPTIN, OPTOUT and NOLOOP are")
+			c.refuse("ERR CLIENT TRACKING " + clipped(option) + " is not supported: OPTIN, OPTOUT and NOLOOP are")
 			return
 		}
 	}

@@ -145,7 +145,7 @@ func (c *conn) pairs(texts ...string) {
 // unknownSubcommand is Redis's answer to a subcommand that does not exist.
 func (c *conn) unknownSubcommand(args [][]byte) {
 	name := strings.ToUpper(string(args[0]))
-	c.refuse("ERR unknown subcommand '" + string(args[1][:min(len(args[1]), shown)]) + "'. Try " + name + " HELP.")
+	c.refuse("ERR unknown subcommand '" + clipped(args[1]) + "'. Try " + name + " HELP.")
 }
 
 // wrongArguments is Redis's answer to a subcommand with too few or too many.

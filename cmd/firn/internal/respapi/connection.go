@@ -58,7 +58,7 @@ func (c *conn) hello(args [][]byte) {
 				return
 			}
 		default:
-			c.refuse("ERR Syntax error in HELLO option '" + string(rest[0][:min(len(rest[0]), shown)]) + "'")
+			c.refuse("ERR Syntax error in HELLO option '" + clipped(rest[0]) + "'")
 			return
 		}
 	}

@@ -164,6 +164,8 @@ func (s *Server) warnOfHTTP(remote net.Addr) {
 // shown bounds how much of a command an error repeats.
 const shown = 128
 
+func clipped(arg []byte) string { return string(arg[:min(len(arg), shown)]) }
+
 func unknownCommand(args [][]byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ERR unknown command '%.*s', with args beginning with: ", shown, args[0])
