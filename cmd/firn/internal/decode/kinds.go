@@ -89,22 +89,11 @@ func UUID(text string) (Contents, error) {
 func uuidFields(id uuid.UUID) Contents {
 	t := Contents{Kind: "uuid", Fields: []Field{{"id", id.String()}, {"version", int64(id.Version())}, {"variant", id.Variant().String()}}}
 	switch id.Version() {
-	case 7:
-		t.Fields = append(t.Fields, timeField(uuidTime(id)))
-	case 1, 2, 6:
+	case 1, 2, 6, 7:
 		seconds, ns := id.Time().UnixTime()
-		t.Fields = append(t.Fields, Field{"time", time.Unix(seconds, ns).UTC()})
+		t.Fields = append(t.Fields, timeField(time.Unix(seconds, ns).UTC()))
 	}
 	return t
-}
-
-// uuidTime returns the time in a UUID of version 7: its first 48 bits, in milliseconds (RFC 9562).
-func uuidTime(id uuid.UUID) time.Time {
-	ms := int64(0)
-	for _, b := range id[:6] {
-		ms = ms<<8 | int64(b)
-	}
-	return time.UnixMilli(ms).UTC()
 }
 
 // ObjectID decodes an ObjectID.
