@@ -220,7 +220,7 @@ func explainContents(out io.Writer, p palette, text string, t decode.Contents) {
 	for _, f := range t.Fields {
 		value := fmt.Sprint(f.Value)
 		if at, ok := f.Value.(time.Time); ok {
-			value = at.Format("2006-01-02T15:04:05.999999999Z07:00")
+			value = at.Format(time.RFC3339Nano)
 		}
 		fmt.Fprintf(out, "%s %s\n", p.paint(fieldColours[f.Name], fmt.Sprintf("%-11s", f.Name)), value)
 	}
@@ -238,7 +238,7 @@ func explain(out io.Writer, p palette, text string, l firn.Layout, r decode.Resu
 	if r.Note != "" {
 		line("note", "%s", r.Note)
 	} else {
-		line("time", "%s", r.Time.Format("2006-01-02T15:04:05.999999999Z07:00"))
+		line("time", "%s", r.Time.Format(time.RFC3339Nano))
 	}
 	line("tick", "%d (ticks of %v since %s)", r.Tick, l.Unit(), l.Epoch().Format(time.RFC3339Nano))
 	for _, f := range fields(l, r) {
