@@ -6,8 +6,3 @@
 // clock. The monotonic clock stays as it is. It works on Linux on x86-64, for
 // processes that the caller may trace; nothing in the process has to cooperate.
 package wallclock
-
-import "errors"
-
-// ErrUnsupported means that clocks cannot be moved on this system.
-var ErrUnsupported = errors.New("the wall clock of a process can be moved on Linux on x86-64 only")
