@@ -46,7 +46,7 @@ func (c *counting) run(l *life) {
 			return
 		}
 		for range w.choices.IntN(3) {
-			c.m.spawn("caller", n.call)
+			c.m.spawn(n.call)
 		}
 		n.call()
 		n.end()

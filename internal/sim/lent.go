@@ -143,7 +143,7 @@ func (b *borrower) run(l *life) {
 	w := b.m.w
 	l.grants, b.b, b.at, b.failed = nil, nil, w.choices.IntN(servers), 0
 	b.keeps = true
-	b.m.spawn("keeper", func() { b.keep(l) })
+	b.m.spawn(func() { b.keep(l) })
 	for !l.asked {
 		for range 1 + w.choices.IntN(6) {
 			w.steps++
@@ -289,7 +289,7 @@ func (b *borrower) ask(handle string, known firn.Tick, limit time.Duration) (a a
 		if server.life == nil || !there || s.loans == nil {
 			return
 		}
-		server.spawn("request", func() {
+		server.spawn(func() {
 			got, failed := s.serve(handle, known, limit)
 			if w.faults.strikes(lostAnswer) {
 				return

@@ -165,7 +165,7 @@ func (m *machine) Sleep(ctx context.Context, d time.Duration) error {
 // AfterFunc implements what [firn.Config] requires for Lag.
 func (m *machine) AfterFunc(d time.Duration, do func()) {
 	until := m.monotonic() + int64(d)
-	m.spawn("timer", func() {
+	m.spawn(func() {
 		for left := until - m.monotonic(); left > 0; left = until - m.monotonic() { // it stands still in between
 			m.w.running.at(m.w.now + left - left/1_000_000*m.ppm + 1 + m.w.latencies.Int64N(50_000))
 			m.w.running.wait(context.Background(), nil)
@@ -175,7 +175,7 @@ func (m *machine) AfterFunc(d time.Duration, do func()) {
 }
 
 // Go implements [turns.Scheduler].
-func (m *machine) Go(do func()) { m.spawn("background", do) }
+func (m *machine) Go(do func()) { m.spawn(do) }
 
 // Wait implements [turns.Scheduler].
 func (m *machine) Wait(ctx context.Context, done <-chan struct{}) error {

@@ -86,7 +86,7 @@ func (m *machine) begin() {
 		return
 	}
 	l := m.newLife()
-	m.spawn("main", func() {
+	m.spawn(func() {
 		m.proc.run(l)
 		if m.life == l {
 			m.life = nil
@@ -302,7 +302,7 @@ func (f *firnProcess) live(l *life, kept *lease.Lease) {
 	w := f.m.w
 	others := w.choices.IntN(3)
 	for range others {
-		f.m.spawn("caller", func() { f.call(l, kept, nil) })
+		f.m.spawn(func() { f.call(l, kept, nil) })
 	}
 	var buffer *prefetch.Buffer[firn.ID]
 	if w.choices.IntN(4) == 0 {
@@ -480,7 +480,7 @@ func (f *firnProcess) failed(l *life, err error) {
 
 // leave ensures that the lease is closed even if a caller waits for a clock, perhaps for hours.
 func (f *firnProcess) leave(l *life) {
-	f.m.spawn("end", func() {
+	f.m.spawn(func() {
 		t := f.m.w.running
 		t.at(f.m.w.now + int64(20*time.Second))
 		t.wait(context.Background(), nil)
@@ -541,7 +541,7 @@ func (m *machine) takeAll() {
 	done := false
 	m.kill() // it may have been asked to leave while it waited for a worker
 	l := m.newLife()
-	m.spawn("newcomer", func() {
+	m.spawn(func() {
 		defer func() { done = true }()
 		for datacenter := range p.layout.MaxDatacenter() + 1 {
 			l.datacenter = datacenter

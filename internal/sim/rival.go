@@ -66,7 +66,7 @@ func (r *rival) numbered(l *life, token string) *numbered {
 		}
 		w.trace.say(r.m, "has worker %d", worker)
 		n := &numbered{rival: r, l: l, token: token, worker: worker, last: -1}
-		r.m.spawn("heartbeat", n.beat)
+		r.m.spawn(n.beat)
 		return n
 	}
 	return nil

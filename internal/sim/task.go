@@ -9,10 +9,9 @@ import (
 // A task is code of a process that runs until it waits, like a goroutine of the real program. It runs
 // on one of the world's coroutines.
 type task struct {
-	m    *machine
-	name string
-	do   func()
-	on   *coroutine // nil: it has not started
+	m  *machine
+	do func()
+	on *coroutine // nil: it has not started
 
 	turn   uint64 // counts its waits: wake-ups for an earlier wait are void
 	ctx    context.Context
@@ -26,8 +25,8 @@ type task struct {
 var errKilled = errors.New("the process is gone")
 
 // spawn starts a task; it runs when its time comes.
-func (m *machine) spawn(name string, do func()) {
-	t := &task{m: m, name: name, do: do}
+func (m *machine) spawn(do func()) {
+	t := &task{m: m, do: do}
 	m.tasks = append(m.tasks, t)
 	m.w.events.push(event{at: m.w.now, task: t})
 }
