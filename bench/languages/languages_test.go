@@ -110,7 +110,7 @@ func commands(t testing.TB) (prints, checked map[string][]string) {
 // BenchmarkClients measures how many ids one thread of each client makes, one at a time.
 func BenchmarkClients(b *testing.B) {
 	prints, _ := commands(b)
-	address := serve(b, "namespaces:\n  ids: {pool: shared, layout: 41/0/6/16}\n")
+	address := serve(b, "memory:", "namespaces:\n  ids: {pool: shared, layout: 41/0/6/16}\n").Address
 	for _, language := range slices.Sorted(maps.Keys(prints)) {
 		b.Run(language, func(b *testing.B) {
 			for b.Loop() {
@@ -141,7 +141,7 @@ func TestTheProgramsInTheDocumentPrintAnID(t *testing.T) {
 	for _, client := range []string{"python", "javascript", "java", "ruby"} {
 		check(t, os.CopyFS(dir, os.DirFS("clients/"+client)))
 	}
-	address := serve(t, "namespaces:\n  ids: {pool: default}\n")
+	address := serve(t, "memory:", "namespaces:\n  ids: {pool: default}\n").Address
 	for _, example := range found {
 		file, command := string(example[1]), string(example[2])
 		if !slices.ContainsFunc(slices.Collect(maps.Values(prints)), func(args []string) bool { return strings.Contains(command, args[0]+" ") }) {
@@ -159,22 +159,21 @@ func TestTheProgramsInTheDocumentPrintAnID(t *testing.T) {
 	}
 }
 
-// serve starts a server over memory, and returns its address.
-func serve(t testing.TB, configuration string) string {
+// serve starts a server over a store, which the end of the test kills.
+func serve(t testing.TB, store, configuration string) *program.Program {
 	t.Helper()
-	dir := t.TempDir()
 	binary, err := firn()
 	check(t, err)
 	address, err := program.FreeAddress()
 	check(t, err)
-	file := filepath.Join(dir, "firn.yaml")
+	file := filepath.Join(t.TempDir(), "firn.yaml")
 	check(t, os.WriteFile(file, []byte(configuration), 0o600))
 	s := &program.Program{Address: address, Path: binary, Says: program.Serving, Args: []string{
-		"serve", "--config", file, "--store", "memory:", "--http", address, "--resp", "off", "--grpc", "off",
+		"serve", "--config", file, "--store", store, "--http", address, "--resp", "off", "--grpc", "off",
 	}}
 	check(t, s.Start())
 	t.Cleanup(func() { _ = s.Kill() })
-	return address
+	return s
 }
 
 func TestTheCheckOfClientsAcceptsEach(t *testing.T) {
@@ -267,25 +266,14 @@ func (c *client) end(how syscall.Signal) {
 func TestNoIDIsMadeTwice(t *testing.T) {
 	t.Parallel() // the first server waits for seconds before it grants a worker of a new pool
 	prints, _ := commands(t)
-	dir := t.TempDir()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	w := &world{t: t, from: map[int64]string{}, made: map[string]int{}}
-	binary, err := firn()
-	check(t, err)
 	w.store = servers.Redis(t)
-	file := filepath.Join(dir, "firn.yaml")
-	check(t, os.WriteFile(file, []byte(configuration), 0o600))
 	var urls []string
 	for range 3 {
-		address, err := program.FreeAddress()
-		check(t, err)
-		s := &program.Program{Address: address, Path: binary, Says: program.Serving, Args: []string{
-			"serve", "--config", file, "--store", "redis://" + w.store.Addr(), "--http", address, "--resp", "off", "--grpc", "off",
-		}}
-		check(t, s.Start())
-		t.Cleanup(func() { _ = s.Kill() })
-		w.servers, urls = append(w.servers, s), append(urls, "http://"+address)
+		s := serve(t, "redis://"+w.store.Addr(), configuration)
+		w.servers, urls = append(w.servers, s), append(urls, "http://"+s.Address)
 	}
 	for language, args := range prints {
 		for i := range 3 {
