@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,20 +13,6 @@ func TestRangesOfCosIDCountAgainstRates(t *testing.T) {
 	v := serve(t, "cosid: true\nlimits: {rate: {shop.slow: 10/h}}\nnamespaces: {shop.slow: {kind: segment}, orders: {}}\n"+
 		"tokens:\n  - {name: a, sha256: "+access.Hash("a")+", namespaces: ['*'], rate: 100/h}\n"+
 		"  - {name: b, sha256: "+access.Hash("b")+", namespaces: ['*'], admin: true}\n")
-	do := func(path, token string) (int, http.Header) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://"+v.addr+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+token)
-		answer, err := fresh(t).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = answer.Body.Close()
-		return answer.StatusCode, answer.Header
-	}
 	for _, step := range []struct {
 		path, token string
 		want        int
@@ -40,9 +25,9 @@ func TestRangesOfCosIDCountAgainstRates(t *testing.T) {
 		{"/segments/shop/slow?step=10", "b", 200},
 		{"/segments/shop/slow?step=1", "b", 429},
 	} {
-		status, header := do(step.path, step.token)
-		if status != step.want || (status == 429) != (header.Get("Retry-After") != "") {
-			t.Errorf("%s of %s: %d %v", step.path, step.token, status, header)
+		a := does(t, fresh(t), http.MethodPatch, "http://"+v.addr+step.path, "Authorization", bearer(step.token))
+		if a.status != step.want || (a.status == 429) != (a.header.Get("Retry-After") != "") {
+			t.Errorf("%s of %s: %d %v", step.path, step.token, a.status, a.header)
 		}
 	}
 	_, metrics := get(t, fresh(t), "http://"+v.addr+"/metrics", "b")
@@ -58,20 +43,8 @@ func TestCosIDIsServedIfItIsConfigured(t *testing.T) {
 	v := serve(t, segments+"cosid: true\n")
 	do := func(method, path string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+v.addr+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := fresh(t).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(body)
+		a := does(t, fresh(t), method, "http://"+v.addr+path)
+		return a.status, a.body
 	}
 	for _, step := range []struct {
 		method, path string
@@ -130,20 +103,8 @@ func TestOnlyPlainSegmentsHandOutRangesToCosID(t *testing.T) {
 		"  shop.order: {kind: segment, from: 5000, min_step: 2000, max_step: 3000, target: 1m}\n")
 	do := func(method, path string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+v.addr+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := fresh(t).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(body)
+		a := does(t, fresh(t), method, "http://"+v.addr+path)
+		return a.status, a.body
 	}
 	for name, is := range map[string]string{
 		"txn": "of kind sequence", "codes": "of kind segment and veiled", "short": "of kind segment and written with a prefix",
@@ -201,20 +162,9 @@ func TestOnlyKnownClientsOfCosIDSkipIDs(t *testing.T) {
 		{"9223372036854775806", "", 403}, {"1000002", "", 403}, {"1000000", "", 201}, {"9223372036854775806", "a", 201},
 	} {
 		for _, name := range []string{"orders", "other" + step.offset + step.token} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+v.addr+"/segments/distributor/shop/"+name+"?step=1&offset="+step.offset, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if step.token != "" {
-				req.Header.Set("Authorization", "Bearer "+step.token)
-			}
-			answer, err := fresh(t).Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = answer.Body.Close()
-			if answer.StatusCode/100 != step.want/100 {
-				t.Errorf("%s begins at %s, token %q: %s", name, step.offset, step.token, answer.Status)
+			a := does(t, fresh(t), http.MethodPost, "http://"+v.addr+"/segments/distributor/shop/"+name+"?step=1&offset="+step.offset, "Authorization", bearer(step.token))
+			if a.status/100 != step.want/100 {
+				t.Errorf("%s begins at %s, token %q: %d", name, step.offset, step.token, a.status)
 			}
 		}
 	}

@@ -193,19 +193,9 @@ func TestAStreamOutlivesTheReadTimeoutAndEndsWithTheServer(t *testing.T) {
 func TestTheAddressIsAPageForBrowsersOnly(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\n"+ofShop+access.Hash("boss")+forBoss)
 	for accept, want := range map[string]string{"text/html,*/*;q=0.8": "<!doctype html>", "*/*": "Firn issues unique ids."} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+v.addr+"/", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Accept", accept)
-		answer, err := fresh(t).Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		line, err := bufio.NewReader(answer.Body).ReadString('\n')
-		_ = answer.Body.Close()
-		if err != nil || !strings.HasPrefix(line, want) || answer.StatusCode != http.StatusOK {
-			t.Errorf("Accept %s: %d %q %v", accept, answer.StatusCode, line, err)
+		a := does(t, fresh(t), http.MethodGet, "http://"+v.addr+"/", "Accept", accept)
+		if !strings.HasPrefix(a.body, want) || a.status != http.StatusOK {
+			t.Errorf("Accept %s: %d %.40q", accept, a.status, a.body)
 		}
 	}
 	if status, body, _ := try(t, fresh(t), "http://"+v.addr+"/console/x/nothing", ""); status != 404 || !strings.Contains(body, "not_found") {

@@ -34,29 +34,15 @@ type leased struct {
 // post makes a request of a lease.
 func post(t *testing.T, h *httptest.Server, token, path, lease string) (int, leased) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/v1/leases/"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	if lease != "" {
-		req.Header.Set("Firn-Lease", lease)
-	}
-	answer, err := h.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
+	a := does(t, h.Client(), http.MethodPost, h.URL+"/v1/leases/"+path, "Authorization", bearer(token), "Firn-Lease", lease)
 	var l leased
-	if err := json.NewDecoder(answer.Body).Decode(&l); err != nil {
+	if err := json.Unmarshal([]byte(a.body), &l); err != nil {
 		t.Fatal(err)
 	}
-	if got := answer.Header.Get("Cache-Control"); !strings.Contains(got, "no-store") {
+	if got := a.header.Get("Cache-Control"); !strings.Contains(got, "no-store") {
 		t.Errorf("Cache-Control is %q: a second client may get the lease of the first", got)
 	}
-	return answer.StatusCode, l
+	return a.status, l
 }
 
 func TestALeaseIsGrantedAndRenewed(t *testing.T) {

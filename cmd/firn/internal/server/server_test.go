@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -51,25 +50,8 @@ func newServerOver(t *testing.T, st store.Store, cfg settings.Config) (*server.S
 // ask makes a request and returns status and body.
 func ask(t *testing.T, h *httptest.Server, method, path, accept string) (int, string, http.Header) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, h.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if accept != "" {
-		req.Header.Set("Accept", accept)
-	}
-	answer, err := h.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := answer.Body.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(body), answer.Header
+	a := does(t, h.Client(), method, h.URL+path, "Accept", accept)
+	return a.status, a.body, a.header
 }
 
 func TestReadOnlyEndpointsRefuseOtherMethods(t *testing.T) {

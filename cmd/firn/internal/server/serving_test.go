@@ -183,46 +183,59 @@ type answer struct {
 	closes bool // the connection
 }
 
-// fetch makes a request with a client.
-func fetch(t *testing.T, c *http.Client, url string) answer {
-	t.Helper()
-	r, err := c.Get(url)
+// exchange makes a request without a body. header has names and values; the empty ones are not sent.
+func exchange(t *testing.T, c *http.Client, method, url string, header ...string) (answer, error) {
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
-		t.Fatal(err)
+		return answer{}, err
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i+1] != "" {
+			req.Header.Set(header[i], header[i+1])
+		}
+	}
+	r, err := c.Do(req)
+	if err != nil {
+		return answer{}, err
 	}
 	defer r.Body.Close()
 	body, err := io.ReadAll(r.Body)
+	return answer{r.StatusCode, string(body), r.Header, r.Close}, err
+}
+
+// does is an exchange that must not fail.
+func does(t *testing.T, c *http.Client, method, url string, header ...string) answer {
+	t.Helper()
+	a, err := exchange(t, c, method, url, header...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{r.StatusCode, string(body), r.Header, r.Close}
+	return a
+}
+
+func fetch(t *testing.T, c *http.Client, url string) answer {
+	t.Helper()
+	return does(t, c, http.MethodGet, url)
 }
 
 // get makes a request with a client and returns status and body.
 func get(t *testing.T, c *http.Client, url, token string) (int, string) {
 	t.Helper()
-	status, body, err := try(t, c, url, token)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return status, body
+	a := does(t, c, http.MethodGet, url, "Authorization", bearer(token))
+	return a.status, a.body
 }
 
 func try(t *testing.T, c *http.Client, url, token string) (int, string, error) {
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		return 0, "", err
+	a, err := exchange(t, c, http.MethodGet, url, "Authorization", bearer(token))
+	return a.status, a.body, err
+}
+
+// bearer is the header of a token, and empty for none.
+func bearer(token string) string {
+	if token == "" {
+		return ""
 	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	answer, err := c.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(body), err
+	return "Bearer " + token
 }
 
 // fresh is a client whose connections end with the test.

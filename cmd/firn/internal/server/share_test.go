@@ -114,20 +114,8 @@ func TestCosIDNamesStepsAndRatesAreBounded(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}, wide: {kind: segment, max_step: 5000000}}\nanonymous: ['*']\ncosid: true\nlimits: {share: 1, rate: {\"slow.*\": 10/h}}\n")
 	client := fresh(t)
 	patch := func(path string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, "http://"+v.addr+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		b, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(b)
+		a := does(t, client, http.MethodPatch, "http://"+v.addr+path)
+		return a.status, a.body
 	}
 	for _, c := range []struct {
 		path   string

@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -280,20 +279,6 @@ func TestAShutdownDuringStartupEndsTheServer(t *testing.T) {
 // startLine returns the first line of what a browser gets.
 func startLine(t *testing.T, c *http.Client, url string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/html,*/*;q=0.8")
-	answer, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(body), "\n")
+	line, _, _ := strings.Cut(does(t, c, http.MethodGet, url, "Accept", "text/html,*/*;q=0.8").body, "\n")
 	return line
 }

@@ -98,25 +98,13 @@ func TestAnAdministratorReleasesAWorkerAndTheAuditLogHasIt(t *testing.T) {
 	v := serve(t, "namespaces: {orders: {}}\n"+ofShop+access.Hash("boss")+forBoss)
 	release := func(worker int64, header ...string) (status int, slot issuing.Slot) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://%s/v1/pools/default/workers/%d/release", v.addr, worker), nil)
-		if err != nil {
-			t.Fatal(err)
+		a := does(t, fresh(t), http.MethodPost, fmt.Sprintf("http://%s/v1/pools/default/workers/%d/release", v.addr, worker), header...)
+		if a.status == http.StatusOK {
+			if err := json.Unmarshal([]byte(a.body), &slot); err != nil {
+				t.Fatal(err)
+			}
 		}
-		for i := 0; i < len(header); i += 2 {
-			r.Header.Set(header[i], header[i+1])
-		}
-		answer, err := fresh(t).Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		if answer.StatusCode == http.StatusOK {
-			err = json.NewDecoder(answer.Body).Decode(&slot)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, slot
+		return a.status, slot
 	}
 	pool := func() (p issuing.Pool) {
 		t.Helper()

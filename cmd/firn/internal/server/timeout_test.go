@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -41,25 +40,13 @@ func hanging(t *testing.T) (url string, gate chan struct{}) {
 func TestARequestFailsWithinTheTimeoutOfItsClient(t *testing.T) {
 	url, gate := hanging(t)
 	for timeout, want := range map[string]int{"50": 503, "0": 400, "soon": 400, "86400001": 400} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/ids/txn", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Firn-Timeout-Ms", timeout)
 		begun := time.Now()
-		answer, err := fresh(t).Do(r)
-		if err != nil {
-			t.Fatal(err)
+		a := does(t, fresh(t), http.MethodPost, url+"/v1/ids/txn", "Firn-Timeout-Ms", timeout)
+		if says := strings.Contains(a.body, `"canceled"`) && strings.Contains(a.body, "Firn-Timeout-Ms"); want == 503 && !says {
+			t.Errorf("%s: %s", timeout, a.body)
 		}
-		body, err := io.ReadAll(answer.Body)
-		if err := errors.Join(err, answer.Body.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if says := strings.Contains(string(body), `"canceled"`) && strings.Contains(string(body), "Firn-Timeout-Ms"); want == 503 && !says {
-			t.Errorf("%s: %s", timeout, body)
-		}
-		if took := time.Since(begun); answer.StatusCode != want || took > 5*time.Second {
-			t.Errorf("%s: %d after %v, want %d", timeout, answer.StatusCode, took, want)
+		if took := time.Since(begun); a.status != want || took > 5*time.Second {
+			t.Errorf("%s: %d after %v, want %d", timeout, a.status, took, want)
 		}
 	}
 	close(gate)
