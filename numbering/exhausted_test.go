@@ -24,14 +24,7 @@ func TestAnExhaustedPeriodErrorNamesWhatHelps(t *testing.T) {
 		{"A{n:1}", 5, 5, 1, `"A{n:1}" has 9 numbers in all: sequence "orders" has 0 ids left up to 5, not 1: ` +
 			`raise Max (at most 9223372036854775807), unless a veil ends there, or use another name`},
 	} {
-		all, err := sequence.New(sequence.Config{Store: newStore(), Max: c.max})
-		if err != nil {
-			t.Fatal(err)
-		}
-		orders, err := all.Namespace("orders")
-		if err != nil {
-			t.Fatal(err)
-		}
+		orders := counterOf(t, sequence.Config{Store: newStore(), Max: c.max}, "orders")
 		f, err := numbering.New(numbering.Config{Template: c.template, Counter: orders, Time: newClock("2026-11-21T09:00:00Z")})
 		if err != nil {
 			t.Fatal(err)
@@ -48,14 +41,7 @@ func TestAnExhaustedPeriodErrorNamesWhatHelps(t *testing.T) {
 
 // A period of the widest template has too many numbers to take, so the test raises the counter.
 func TestTheErrorOfTheWidestTemplateSuggestsNoWiderOne(t *testing.T) {
-	all, err := sequence.New(sequence.Config{Store: newStore()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	orders, err := all.Namespace("orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	orders := counterOf(t, sequence.Config{Store: newStore()}, "orders")
 	f, err := numbering.New(numbering.Config{Template: "{n:10}", Counter: orders})
 	if err != nil {
 		t.Fatal(err)

@@ -26,16 +26,24 @@ func newClock(at string) *firntest.Clock {
 	return firntest.NewClock(t)
 }
 
-// process returns a format with its own counter in the shared store.
-func process(t *testing.T, s *storetest.Faulty, cfg numbering.Config) *numbering.Format {
+// counterOf returns a counter of its own sequences.
+func counterOf(t *testing.T, cfg sequence.Config, name string) *sequence.Namespace {
 	t.Helper()
-	all, err := sequence.New(sequence.Config{Store: s})
+	all, err := sequence.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Counter, err = all.Namespace("orders"); err != nil {
+	counter, err := all.Namespace(name)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return counter
+}
+
+// process returns a format with its own counter in the shared store.
+func process(t *testing.T, s *storetest.Faulty, cfg numbering.Config) *numbering.Format {
+	t.Helper()
+	cfg.Counter = counterOf(t, sequence.Config{Store: s}, "orders")
 	f, err := numbering.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -150,14 +158,7 @@ func (c clocked) Traits() store.Traits { return store.Traits{Clock: c.clock} }
 
 func TestTheClockOfTheCountersStoreIsTheDefault(t *testing.T) {
 	c := newClock("2026-11-20T23:30:00Z")
-	all, err := sequence.New(sequence.Config{Store: clocked{newStore(), ahead{c}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	orders, err := all.Namespace("orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	orders := counterOf(t, sequence.Config{Store: clocked{newStore(), ahead{c}}}, "orders")
 	f, err := numbering.New(numbering.Config{Template: "{yyyyMMdd}{n:3}", Time: c, Counter: orders})
 	if err != nil {
 		t.Fatal(err)

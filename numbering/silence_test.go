@@ -23,14 +23,7 @@ func (mute) Now(ctx context.Context) (time.Time, error) {
 }
 
 func TestASilentStoreClockTimesOut(t *testing.T) {
-	all, err := sequence.New(sequence.Config{Store: memstore.New(nil), Timeout: 700 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bills, err := all.Namespace("bills")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bills := counterOf(t, sequence.Config{Store: memstore.New(nil), Timeout: 700 * time.Millisecond}, "bills")
 	for _, c := range []struct {
 		counter numbering.Counter
 		most    time.Duration

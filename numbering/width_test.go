@@ -124,14 +124,7 @@ func TestARecordWithoutAFormGetsThatOfItsFirstWriter(t *testing.T) {
 	if _, err := s.CompareAndSwap(t.Context(), "firn/counter:far", 0, []byte(far)); err != nil {
 		t.Fatal(err)
 	}
-	all, err := sequence.New(sequence.Config{Store: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	counter, err := all.Namespace("far")
-	if err != nil {
-		t.Fatal(err)
-	}
+	counter := counterOf(t, sequence.Config{Store: s}, "far")
 	f, err := numbering.New(numbering.Config{Template: "{yyyy}-{n:3}", Counter: counter, Time: c})
 	if err != nil {
 		t.Fatal(err)
@@ -183,14 +176,7 @@ func TestAWrappedCounterRefusesAnotherTemplate(t *testing.T) {
 func TestAnIDThatNoCounterMakesHasNoText(t *testing.T) {
 	s := newStore()
 	for template, ids := range map[string][]firn.ID{"A{n:3}": {-1, -1000, 0}, "{yyyy}-{n:3}": {-2026001, 999, 2026000}} {
-		all, err := sequence.New(sequence.Config{Store: s})
-		if err != nil {
-			t.Fatal(err)
-		}
-		counter, err := all.Namespace("c" + strconv.Itoa(len(template)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		counter := counterOf(t, sequence.Config{Store: s}, "c"+strconv.Itoa(len(template)))
 		f, err := numbering.New(numbering.Config{Template: template, Counter: counter})
 		if err != nil {
 			t.Fatal(err)
@@ -216,14 +202,7 @@ func TestFixedZonesOfOneNameAreDifferentZones(t *testing.T) {
 	}{
 		{time.FixedZone("CET", 3600), nil}, {time.FixedZone("CET", 3600), nil}, {time.FixedZone("CET", 7200), store.ErrTaken}, {paris, store.ErrTaken},
 	} {
-		counters, err := sequence.New(sequence.Config{Store: zones})
-		if err != nil {
-			t.Fatal(err)
-		}
-		counter, err := counters.Namespace("bills")
-		if err != nil {
-			t.Fatal(err)
-		}
+		counter := counterOf(t, sequence.Config{Store: zones}, "bills")
 		f, err := numbering.New(numbering.Config{Template: "{yyyy}-{n:3}", Zone: c.zone, Counter: counter})
 		if err != nil {
 			t.Fatal(err)
