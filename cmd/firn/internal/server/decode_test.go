@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -481,17 +479,7 @@ func TestANamespaceMadeOnFirstUseIsDecodedByTheLayoutOfTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := lease.Config{Generator: firn.Config{Layout: layout}}
-	s, err := server.New(t.Context(), server.Config{Base: base, Store: memstore.New(nil), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		h.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	_, h := newServerOf(t, server.Config{Base: base, Store: memstore.New(nil)})
 	_, id, _ := ask(t, h, "POST", "/v1/ids/orders", "text/plain")
 	_, body, _ := ask(t, h, "GET", "/v1/decode/"+strings.TrimSpace(id)+"?namespace=orders", "")
 	if !strings.Contains(body, `"layout":"41/0/8/14"`) {

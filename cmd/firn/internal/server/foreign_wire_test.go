@@ -26,19 +26,9 @@ func listenWire(t *testing.T, cfg settings.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listen(t)
 	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	opened := make(chan struct{})
-	go func() { done <- srv.Serve(ctx, server.Listeners{HTTP: listener}, func() { close(opened) }) }()
-	select {
-	case <-opened:
-	case err := <-done:
-		t.Fatal(err)
-	}
+	done := open(ctx, t, srv, server.Listeners{HTTP: listener})
 	t.Cleanup(func() {
 		stop()
 		if err := errors.Join(<-done, srv.Close()); err != nil {

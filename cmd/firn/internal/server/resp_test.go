@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
@@ -28,28 +27,11 @@ func listen(t *testing.T) net.Listener {
 }
 
 func TestRedisCommandsInFlightEndBeforeWorkersAreGivenBack(t *testing.T) {
-	layout, err := firn.ParseLayout("41/0/10/2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gated := &gatedTime{TimeSource: firn.SystemTime(), entered: make(chan struct{}), gate: make(chan struct{})}
-	store := memstore.New(nil)
-	base := lease.Config{Generator: firn.Config{Layout: layout, Time: gated}}
-	s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Base: base, Store: store, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, gated, store := newGated(t)
 	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
 	gated.armed.Store(true)
 	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	opened := make(chan struct{})
-	go func() { served <- s.Serve(ctx, on, func() { close(opened) }) }()
-	select {
-	case <-opened:
-	case err := <-served:
-		t.Fatal(err)
-	}
+	served := open(ctx, t, s, on)
 	c, err := net.Dial("tcp", on.RESP.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -98,14 +80,7 @@ func TestBothProtocolsServeOneNamespace(t *testing.T) {
 	}
 	on := server.Listeners{HTTP: listen(t), RESP: listen(t)}
 	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	opened := make(chan struct{})
-	go func() { served <- s.Serve(ctx, on, func() { close(opened) }) }()
-	select {
-	case <-opened:
-	case err := <-served:
-		t.Fatal(err)
-	}
+	served := open(ctx, t, s, on)
 	c, err := net.Dial("tcp", on.RESP.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,7 +32,13 @@ func newServer(t *testing.T, cfg settings.Config) (*server.Server, *httptest.Ser
 
 func newServerOver(t *testing.T, st store.Store, cfg settings.Config) (*server.Server, *httptest.Server) {
 	t.Helper()
-	s, err := server.New(t.Context(), server.Config{Settings: cfg, Base: lease.Config{}, Store: st, Log: slog.New(slog.DiscardHandler)})
+	return newServerOf(t, server.Config{Settings: cfg, Store: st})
+}
+
+func newServerOf(t *testing.T, cfg server.Config) (*server.Server, *httptest.Server) {
+	t.Helper()
+	cfg.Log = slog.New(slog.DiscardHandler)
+	s, err := server.New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,32 +446,29 @@ func (g *gatedTime) Sleep(ctx context.Context, d time.Duration) error {
 	return g.TimeSource.Sleep(ctx, d)
 }
 
-func TestRequestsInFlightEndBeforeWorkersAreGivenBack(t *testing.T) {
+// newGated returns a server of few ids a tick, and the time source and the store of its workers.
+func newGated(t *testing.T) (*server.Server, *gatedTime, store.Store) {
+	t.Helper()
 	layout, err := firn.ParseLayout("41/0/10/2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	gated := &gatedTime{TimeSource: firn.SystemTime(), entered: make(chan struct{}), gate: make(chan struct{})}
 	base := lease.Config{Generator: firn.Config{Layout: layout, Time: gated}}
-	store := memstore.New(nil)
-	s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Base: base, Store: store, Log: slog.New(slog.DiscardHandler)})
+	st := memstore.New(nil)
+	s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Base: base, Store: st, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	return s, gated, st
+}
+
+func TestRequestsInFlightEndBeforeWorkersAreGivenBack(t *testing.T) {
+	s, gated, store := newGated(t)
+	listener := listen(t)
 	gated.armed.Store(true)
 	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	opened := make(chan struct{})
-	go func() { served <- s.Serve(ctx, server.Listeners{HTTP: listener}, func() { close(opened) }) }()
-	select {
-	case <-opened:
-	case err := <-served:
-		t.Fatal(err)
-	}
+	served := open(ctx, t, s, server.Listeners{HTTP: listener})
 	url := "http://" + listener.Addr().String()
 	answered := make(chan string, 1)
 	go func() { // more ids than may run ahead of the clock: it must wait

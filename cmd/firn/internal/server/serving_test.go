@@ -124,26 +124,15 @@ func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *s
 	if err != nil {
 		t.Fatal(err)
 	}
-	redis, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	on := server.Listeners{HTTP: listener, RESP: redis}
-	v := &serving{Server: s, addr: listener.Addr().String(), redis: redis.Addr().String(), log: out, file: file}
+	on := server.Listeners{HTTP: listener, RESP: listen(t)}
+	v := &serving{Server: s, addr: listener.Addr().String(), redis: on.RESP.Addr().String(), log: out, file: file}
 	if cfg.Listen.GRPC != settings.Off {
 		on.GRPC = listen(t)
 		v.grpc = on.GRPC.Addr().String()
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	served, followed := make(chan error, 1), make(chan struct{})
+	served, followed := open(ctx, t, s, on), make(chan struct{})
 	ticks, hangups, looked := make(chan time.Time), make(chan os.Signal), make(chan struct{})
-	opened := make(chan struct{})
-	go func() { served <- s.Serve(ctx, on, func() { close(opened) }) }()
-	select {
-	case <-opened:
-	case err := <-served:
-		t.Fatal(err)
-	}
 	go func() {
 		defer close(followed)
 		s.Follow(ctx, server.Watch{Config: file, Ticks: ticks, Hangup: hangups, Looked: looked})
@@ -173,6 +162,20 @@ func serveAt(t *testing.T, addr, file string, change ...func(*server.Server)) *s
 	})
 	t.Cleanup(v.stop)
 	return v
+}
+
+// open has a server serve on its listeners until ctx ends, and returns when they are open.
+func open(ctx context.Context, t *testing.T, s *server.Server, on server.Listeners) (served chan error) {
+	t.Helper()
+	served = make(chan error, 1)
+	opened := make(chan struct{})
+	go func() { served <- s.Serve(ctx, on, func() { close(opened) }) }()
+	select {
+	case <-opened:
+	case err := <-served:
+		t.Fatal(err)
+	}
+	return served
 }
 
 // An answer is a response with its body.

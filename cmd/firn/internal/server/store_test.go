@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
-	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -44,17 +41,7 @@ func (e *examined) CompareAndSwap(ctx context.Context, key string, old store.Rev
 
 func TestAllWhoAskForTheStoreGetOneExamination(t *testing.T) {
 	st := &examined{Store: memstore.New(nil), open: make(chan struct{})}
-	s, err := server.New(t.Context(), server.Config{Settings: settings.Config{}, Store: st, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := httptest.NewServer(s.Handler())
-	t.Cleanup(func() {
-		h.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	_, h := newServerOver(t, st, settings.Config{})
 	var all sync.WaitGroup
 	bodies := make([]string, 8)
 	for i := range bodies {

@@ -2,15 +2,12 @@ package server_test
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn/client"
-	"github.com/firn-id/firn/cmd/firn/internal/server"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -23,17 +20,7 @@ func hanging(t *testing.T) (url string, gate chan struct{}) {
 		t.Fatal(err)
 	}
 	gate = make(chan struct{})
-	srv, err := server.New(t.Context(), server.Config{Settings: cfg, Store: &slowStore{Store: memstore.New(nil), gate: gate}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	on := httptest.NewServer(srv.Handler())
-	t.Cleanup(func() {
-		on.Close()
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	_, on := newServerOver(t, &slowStore{Store: memstore.New(nil), gate: gate}, cfg)
 	return on.URL, gate
 }
 
