@@ -9,7 +9,6 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/storetest/servers"
-	"github.com/firn-id/firn/zkstore"
 )
 
 // The connection of another store is lost within a listing of 2.4 MB. A lease looks at its slot while listings are made.
@@ -17,19 +16,7 @@ func TestALeaseLooksWhileListingsAreCutOff(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)
 	proxy := servers.NewProxy(t, server.Addr(), nil)
-	open := func(addr string) *zkstore.Store {
-		s, err := zkstore.Open(t.Context(), "zookeeper://"+addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
-	}
-	other, s := open(proxy.Addr()), open(server.Addr())
+	other, s := open(t, "zookeeper://"+proxy.Addr()), open(t, "zookeeper://"+server.Addr())
 	const registers = 40
 	for i := range registers {
 		if _, err := s.CompareAndSwap(t.Context(), fmt.Sprint("big/", i), 0, make([]byte, 60<<10)); err != nil {

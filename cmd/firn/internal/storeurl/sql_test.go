@@ -145,20 +145,8 @@ func TestARunningStoreDoesNotRecreateAMissingTable(t *testing.T) {
 	both(t, func(t *testing.T, d database) {
 		ctx := context.Background()
 		name := d.fresh(t, "away")
-		open := func() store.Store {
-			t.Helper()
-			s, err := Open(ctx, d.url(d.admin, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			return s
-		}
-		s := open()
+		url := d.url(d.admin, name)
+		s := opened(t, url)
 		written, err := s.CompareAndSwap(ctx, "k", 0, []byte("v"))
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +166,7 @@ func TestARunningStoreDoesNotRecreateAMissingTable(t *testing.T) {
 		}
 
 		d.raw(t, name, "DROP TABLE "+sqlstore.Table)
-		open()
+		opened(t, url)
 		if _, err := s.CompareAndSwap(ctx, "k", written.Revision, nil); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("a write over a revision of the dropped table: %v", err)
 		}
