@@ -110,20 +110,27 @@ var wrongFiles = map[string][]string{
 	"namespaces:\n  a: {layout: x, clock: y, worker: -1}":        {"namespaces.a.layout", "namespaces.a.clock", "namespaces.a.worker"},
 }
 
+// refused returns the error of a file with a mistake, which has the words and the path.
+func refused(t *testing.T, text string, words []string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "firn.yaml")
+	write(t, path, text)
+	_, err := settings.Read(path)
+	if err == nil {
+		t.Errorf("%q was accepted", text)
+		return ""
+	}
+	for _, w := range append(words, path) {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q: %v\nlacks %q", text, err, w)
+		}
+	}
+	return err.Error()
+}
+
 func TestAMistakeInTheConfigurationNamesFileLineAndKey(t *testing.T) {
 	for text, want := range wrongFiles {
-		path := filepath.Join(t.TempDir(), "firn.yaml")
-		write(t, path, text)
-		_, err := settings.Read(path)
-		if err == nil {
-			t.Errorf("%q was accepted", text)
-			continue
-		}
-		for _, w := range append(want, path) {
-			if !strings.Contains(err.Error(), w) {
-				t.Errorf("%q: %v\nlacks %q", text, err, w)
-			}
-		}
+		refused(t, text, want)
 	}
 	if _, err := settings.Read(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("a file that is not there: %v", err)
