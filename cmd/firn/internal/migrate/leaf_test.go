@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 	"github.com/firn-id/firn/cmd/firn/internal/migrate"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
@@ -22,22 +20,8 @@ import (
 
 func serveLeaf(t *testing.T, s store.Store, namespaces map[string]settings.Namespace) (*issuing.Service, http.Handler) {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	cfg := issuing.Config{Settings: settings.Config{Namespaces: namespaces, Anonymous: []string{"*"}}, Store: s, Log: log, Registry: prometheus.NewRegistry()}
-	service, err := issuing.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := service.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	mux := http.NewServeMux()
-	api := migrate.NewLeaf(service, time.FixedZone("", 8*60*60), log)
-	api.Register(mux)
-	mux.Handle("/", api.Prefixed(http.NotFoundHandler()))
-	return service, mux
+	service := serve(t, s, settings.Config{Namespaces: namespaces, Anonymous: []string{"*"}})
+	return service, handler(migrate.NewLeaf(service, time.FixedZone("", 8*60*60), slog.New(slog.DiscardHandler)))
 }
 
 func askLeaf(t *testing.T, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {

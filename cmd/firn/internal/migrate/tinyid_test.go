@@ -39,11 +39,17 @@ func tinyidNamespaces() map[string]settings.Namespace {
 
 func serveTinyID(t *testing.T, s store.Store, cfg settings.Config) (*issuing.Service, http.Handler) {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
 	if len(cfg.Tokens) == 0 {
 		cfg.Anonymous = []string{"*"}
 	}
-	service, err := issuing.Open(t.Context(), issuing.Config{Settings: cfg, Store: s, Log: log, Registry: prometheus.NewRegistry()})
+	service := serve(t, s, cfg)
+	return service, handler(migrate.NewTinyID(service, slog.New(slog.DiscardHandler)))
+}
+
+// serve opens a service until the test ends.
+func serve(t *testing.T, s store.Store, cfg settings.Config) *issuing.Service {
+	t.Helper()
+	service, err := issuing.Open(t.Context(), issuing.Config{Settings: cfg, Store: s, Log: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,11 +58,18 @@ func serveTinyID(t *testing.T, s store.Store, cfg settings.Config) (*issuing.Ser
 			t.Error(err)
 		}
 	})
+	return service
+}
+
+// handler has the paths of an interface, with and without a prefix.
+func handler(api interface {
+	Register(mux *http.ServeMux)
+	Prefixed(next http.Handler) http.Handler
+}) http.Handler {
 	mux := http.NewServeMux()
-	api := migrate.NewTinyID(service, log)
 	api.Register(mux)
 	mux.Handle("/", api.Prefixed(http.NotFoundHandler()))
-	return service, mux
+	return mux
 }
 
 // askTinyID makes a request; its body, if any, is a form.
