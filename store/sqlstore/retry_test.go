@@ -234,19 +234,26 @@ func (s stubborn) QueryContext(_ context.Context, statement string, args []drive
 	return s.scripted.QueryContext(context.Background(), statement, args)
 }
 
+// openStubborn opens a store, whose database answers nothing more.
+func openStubborn(t *testing.T) (*sqlstore.Store, stubborn) {
+	t.Helper()
+	database := stubborn{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 9)}
+	for range 9 {
+		database.answers <- struct{}{}
+	}
+	s, err := sqlstore.Open(t.Context(), sql.OpenDB(database), sqlstore.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(database.answers) > 0 {
+		<-database.answers
+	}
+	return s, database
+}
+
 func TestACallEndsWithItsContextWhateverTheDriverDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		database := stubborn{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 9)}
-		for range 9 {
-			database.answers <- struct{}{}
-		}
-		s, err := sqlstore.Open(t.Context(), sql.OpenDB(database), sqlstore.Postgres)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for len(database.answers) > 0 {
-			<-database.answers
-		}
+		s, database := openStubborn(t)
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
@@ -348,17 +355,7 @@ func TestAbandonedAttemptsLeaveConnectionsForHolders(t *testing.T) {
 
 func TestAListingWaitsForOthersNoLongerThanItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		database := stubborn{scripted{one, func(string) (oneRow, error) { return nil, nil }}, make(chan struct{}, 9)}
-		for range 9 {
-			database.answers <- struct{}{}
-		}
-		s, err := sqlstore.Open(t.Context(), sql.OpenDB(database), sqlstore.Postgres)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for len(database.answers) > 0 {
-			<-database.answers
-		}
+		s, database := openStubborn(t)
 		const waited = "it waited for other listings"
 		list := func(limit time.Duration, waits bool) {
 			began := time.Now()
