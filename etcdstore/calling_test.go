@@ -3,7 +3,6 @@ package etcdstore_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -64,21 +63,9 @@ func (g *giver) Txn(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, err
 func (g *giver) front(t *testing.T, server *servers.Server) (address string) {
 	t.Helper()
 	g.to = pb.NewKVClient(raw(t, server, "", "").ActiveConnection())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	front := grpc.NewServer()
 	pb.RegisterKVServer(front, g)
-	served := make(chan error)
-	go func() { served <- front.Serve(l) }()
-	t.Cleanup(func() {
-		front.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return l.Addr().String()
+	return serving(t, front)
 }
 
 // A repeated write finds itself applied, which would look as if another writer had been faster.

@@ -33,10 +33,6 @@ func (bytesCodec) Name() string { return "proto" }
 // saying is the address of a server that gives one answer to reads, and one to the rest.
 func saying(t *testing.T, toReads, toRest []byte) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{}), grpc.MaxSendMsgSize(1<<30), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
 		var question []byte
 		if err := s.RecvMsg(&question); err != nil {
@@ -47,6 +43,16 @@ func saying(t *testing.T, toReads, toRest []byte) string {
 		}
 		return s.SendMsg(&toRest)
 	}))
+	return serving(t, server)
+}
+
+// serving returns the address of a server, which the end of the test stops.
+func serving(t *testing.T, server *grpc.Server) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	served := make(chan error)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
