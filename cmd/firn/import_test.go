@@ -21,7 +21,6 @@ const importPassword = "geheim"
 // password.
 func foreignDatabase(t *testing.T, at *servers.Server, name string, statements ...string) string {
 	t.Helper()
-	base := "mysql://root:@" + at.Addr() + "/"
 	for i, statement := range append([]string{
 		"CREATE DATABASE " + name,
 		"GRANT SELECT ON " + name + ".* TO reader@'%' IDENTIFIED BY '" + importPassword + "'",
@@ -30,16 +29,7 @@ func foreignDatabase(t *testing.T, at *servers.Server, name string, statements .
 		if i == 0 {
 			database = "mysql"
 		}
-		db, err := storeurl.OpenMySQL(base + database)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		change(t, at, database, statement)
 	}
 	return "mysql://reader:" + importPassword + "@" + at.Addr() + "/" + name
 }
