@@ -7,20 +7,25 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/storeurl"
 )
 
-func TestAStrictPoolIsShownAndCanBeRelaxed(t *testing.T) {
-	run := session(t)
-	url := "sqlite:" + t.TempDir() + "/firn.db"
+// makePool creates a store with a record of its default pool.
+func makePool(t *testing.T, url, record string) {
+	t.Helper()
 	s, err := storeurl.Create(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":true,"strict":"1m20s","grace":"12s"}`
 	if _, err := s.CompareAndSwap(t.Context(), "firn/default/pool", 0, []byte(record)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestAStrictPoolIsShownAndCanBeRelaxed(t *testing.T) {
+	run := session(t)
+	url := "sqlite:" + t.TempDir() + "/firn.db"
+	makePool(t, url, `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":true,"strict":"1m20s","grace":"12s"}`)
 	for _, step := range []struct {
 		args   string
 		status int

@@ -118,17 +118,7 @@ func TestAServerReloadsItsConfiguration(t *testing.T) {
 func TestSignalsDuringStartup(t *testing.T) {
 	folder := t.TempDir()
 	url := "sqlite:" + filepath.Join(folder, "firn.db")
-	s, err := storeurl.Create(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitedFor := `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":false,"grace":"12s","life":""}`
-	if _, err := s.CompareAndSwap(t.Context(), "firn/default/pool", 0, []byte(waitedFor)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	makePool(t, url, `{"layout":"41/0/10/12","made":"2026-11-20T12:00:00Z","open":false,"grace":"12s","life":""}`)
 	file := filepath.Join(folder, "firn.yaml")
 	if err := os.WriteFile(file, []byte("store: '"+url+"'\nlisten: {http: '127.0.0.1:0', resp: 'off'}\nnamespaces: {orders: {}}\n"), 0o600); err != nil {
 		t.Fatal(err)
