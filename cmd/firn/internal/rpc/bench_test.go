@@ -19,7 +19,7 @@ func count(n int) *int32 { c := int32(n); return &c }
 // BenchmarkGenerate takes 1,000 ids a call, with 8 callers per processor on one connection of
 // grpc-go; server and client share the processors.
 func BenchmarkGenerate(b *testing.B) {
-	benchEach(b, func(b *testing.B, over transport) {
+	overEach(b, func(b *testing.B, over transport) {
 		for name, form := range forms {
 			for _, namespace := range []string{"users", "wide"} {
 				b.Run(namespace+"/"+name, func(b *testing.B) {
@@ -40,16 +40,9 @@ func BenchmarkGenerate(b *testing.B) {
 	})
 }
 
-// benchEach runs a benchmark over each transport.
-func benchEach(b *testing.B, bench func(*testing.B, transport)) {
-	for _, over := range []transport{onHTTP, onPort} {
-		b.Run(string(over), func(b *testing.B) { bench(b, over) })
-	}
-}
-
 // BenchmarkGenerateStream takes 1,000 ids a message from one stream.
 func BenchmarkGenerateStream(b *testing.B) {
-	benchEach(b, func(b *testing.B, over transport) {
+	overEach(b, func(b *testing.B, over transport) {
 		for name, form := range forms {
 			for _, namespace := range []string{"users", "wide"} {
 				b.Run(namespace+"/"+name, func(b *testing.B) {

@@ -28,10 +28,10 @@ const (
 	onPort transport = "on the port of gRPC"
 )
 
-// overEach runs a test over each transport.
-func overEach(t *testing.T, test func(*testing.T, transport)) {
+// overEach runs a test or a benchmark over each transport.
+func overEach[T interface{ Run(string, func(T)) bool }](t T, test func(T, transport)) {
 	for _, over := range []transport{onHTTP, onPort} {
-		t.Run(string(over), func(t *testing.T) { test(t, over) })
+		t.Run(string(over), func(t T) { test(t, over) })
 	}
 }
 
