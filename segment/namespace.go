@@ -287,9 +287,7 @@ func (n *Namespace) State() State {
 	s.SetBacks = n.all.cfg.Memory.Of(n.name).SetBacks()
 	now := n.all.cfg.Time.Monotonic()
 	s.Rate = f.supply.Rate(now, s.Issued)
-	if s.Left > 0 {
-		s.Lasts = f.supply.Lasts(now, s.Issued, s.Left)
-	}
+	s.Lasts = f.supply.Lasts(now, s.Issued, s.Left)
 	return s
 }
 

@@ -39,6 +39,22 @@ func TestThePauseAfterAFailureGrowsAndBeginsAgainAfterASuccess(t *testing.T) {
 	}
 }
 
+// Each fetch beyond the last id wastes a range that another process could use; a source that has none wastes nothing.
+func TestARangeBeyondTheLastIDIsNotFetchedAgainSoon(t *testing.T) {
+	clock := standing{firn.SystemTime()}
+	s, err := New(Config{Store: memstore.New(nil), Time: clock, Random: func() uint64 { return 0 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for granted, want := range map[bool]time.Duration{true: beyondPause, false: time.Millisecond} {
+		f := &refill{all: s}
+		f.end(&ExhaustedError{}, granted)
+		if pause := f.notBefore - clock.Monotonic(); pause != want {
+			t.Errorf("granted %v: a pause of %v", granted, pause)
+		}
+	}
+}
+
 func TestAFetchIsAsLongAsTheLongestRowThatCallersWaitFor(t *testing.T) {
 	var q waiters
 	for _, w := range []waiter{{count: 5, row: true}, {count: 9, row: true}, {count: 99}, {count: 7, row: true}} {

@@ -12,6 +12,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 )
@@ -523,6 +524,41 @@ func TestAStoreThatWasSetBackDoesNotSetThisProcessBack(t *testing.T) {
 	}
 	if id, err := w.orders().Next(t.Context()); err != nil || id != 51_000 {
 		t.Errorf("%d, %v", id, err)
+	}
+}
+
+func TestARaiseOfANewCounterBeginsAtTheStart(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(10, 10), func(c *segment.Config) { c.Start = 5000 })
+	if err := n.Raise(t.Context(), 7); err != nil {
+		t.Fatal(err)
+	}
+	if s := n.State(); s.Left == 0 {
+		t.Errorf("after a raise there are no ids: %+v", s)
+	}
+	if at, err := segment.ReadCounter(t.Context(), w.store, "orders"); err != nil || at.Next != 5010 {
+		t.Errorf("%+v, %v", at, err)
+	}
+}
+
+func TestNothingIsRaisedAfterClose(t *testing.T) {
+	over := memstore.New(nil)
+	s, err := segment.New(segment.Config{Store: over})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := s.Namespace("orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Raise(t.Context(), 7); !errors.Is(err, firn.ErrClosed) {
+		t.Error(err)
+	}
+	if at, err := segment.ReadCounter(t.Context(), over, "orders"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("%+v, %v", at, err)
 	}
 }
 

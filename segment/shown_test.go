@@ -247,6 +247,23 @@ func TestRangesAreLoggedAtDebugLevel(t *testing.T) {
 	}
 }
 
+func TestWithoutIDsNothingLasts(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(10, 10))
+	if s := n.State(); s.Lasts != 0 {
+		t.Errorf("before the first call: %+v", s)
+	}
+	w.mustTake(n, 10)
+	w.stage.settle()
+	w.store.SetDown(true)
+	for n.State().Left > 0 {
+		w.mustTake(n, 1)
+	}
+	if s := n.State(); s.Lasts != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestAStateSaysWhichIDsAreIssuedOrHeld(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders()

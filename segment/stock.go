@@ -58,11 +58,8 @@ func (s *stock) take(count uint64, row bool) Range {
 
 // takeAll takes exactly count ids, from the cell and the ranges that follow, or none if there are fewer.
 func (s *stock) takeAll(count int64) (all []Range) {
-	if s.left() < count { // and never more without a fetch
-		return nil
-	}
-	r := s.retire()
-	if left := r.Count + s.ahead(); left < count { // others took some meanwhile
+	r := s.retire() // others take from the cell until then
+	if r.Count+s.ahead() < count {
 		if r.Count > 0 {
 			s.cell.Store(newCell(r, s.all.cfg.Ahead))
 		}

@@ -104,6 +104,14 @@ func (p *pile) left() (n int64) {
 	return n
 }
 
+// above is the greatest id that is held, issued or ruled out.
+func (p *pile) above() firn.ID {
+	if len(p.chain) > 0 {
+		return p.chain[len(p.chain)-1].Last()
+	}
+	return p.floor
+}
+
 func TestAStockGoesAlongWithAListOfItsIDs(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
@@ -164,7 +172,7 @@ func TestAStockGoesAlongWithAListOfItsIDs(t *testing.T) {
 					t.Fatalf("seed %d, step %d, %s: %v", seed, step, did, err)
 				}
 			}
-			if s.left() != p.left() || s.issued() != p.issued || s.dropped != p.dropped || len(s.chain) != len(p.chain) || s.floor != p.floor {
+			if s.left() != p.left() || s.issued() != p.issued || s.dropped != p.dropped || len(s.chain) != len(p.chain) || s.floor != p.floor || s.above() != p.above() {
 				t.Fatalf("seed %d, step %d, %s: %d left, %d issued, %d dropped, %v ahead, floor %d\nwant %+v", seed, step, did, s.left(), s.issued(), s.dropped, s.chain, s.floor, p)
 			}
 		}

@@ -73,12 +73,35 @@ func TestAtTheEndTheLastIDsAreLeftToCallersThatNeedFewer(t *testing.T) {
 		if !errors.Is(err, segment.ErrExhausted) || !strings.Contains(err.Error(), `"orders" has 5 ids left, not 6: ask for fewer`) {
 			t.Fatal(err)
 		}
-		if err := w.takeAll(n, 5); err != nil {
+		if err := w.takeAll(n, 4); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.takeAll(n, 2); err == nil || !strings.Contains(err.Error(), "has 1 ids left, not 2") {
+			t.Fatal(err)
+		}
+		if err := w.takeAll(n, 1); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.takeAll(n, 1); !errors.Is(err, segment.ErrExhausted) || strings.Contains(err.Error(), "ask for fewer") {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestTheNextRangeIsFetchedAheadOfCallersThatNeedAll(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.orders(steps(100, 100))
+	for range 20 {
+		if err := w.takeAll(n, 20); err != nil {
+			t.Fatal(err)
+		}
+		w.stage.settle()
+		if s := n.State(); s.Left < 50 {
+			t.Fatalf("%+v", s)
+		}
+	}
+	if s := n.State(); s.Waits != 1 {
+		t.Errorf("%d calls waited", s.Waits)
 	}
 }
 

@@ -194,7 +194,7 @@ func TestARequestThatDoesNotFitTakesNoIDs(t *testing.T) {
 			t.Errorf("filled %d: %v", n, ids)
 		}
 		fails(t, "a partial fill", err, sequence.ErrExhausted, "3 ids left")
-		if e := (*sequence.ExhaustedError)(nil); !errors.As(err, &e) || e.Max != maximum {
+		if e := (*sequence.ExhaustedError)(nil); !errors.As(err, &e) || e.Max != maximum || e.Want != 9 || e.Left != 3 {
 			t.Errorf("of ids up to %d: %+v", maximum, e)
 		}
 		if n, err := txn.Fill(background, ids); n != 0 || !errors.Is(err, sequence.ErrExhausted) {
