@@ -67,6 +67,23 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 	}
 }
 
+// A program that canceled a call must not take the store for unavailable.
+func TestACallThatIsCanceledWhileTheClockIsSlowSaysSo(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why, calls := errors.New("the caller left"), 0
+	there := func() time.Time {
+		if calls == maxClockTries {
+			cancel(why)
+		}
+		return w.time.Wall()
+	}
+	s := must(newPoolSource(Config{Store: counted{slowClock{remote{w.store, there, nil}, defaultTolerance, w.time}, &calls}, Generator: firn.Config{Time: skewed{w.time, 2}}}))
+	if _, err := s.checkClock(ctx); calls != maxClockTries || !errors.Is(err, context.Canceled) || !errors.Is(err, why) || errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
 // Differences between times saturate at 292 years.
 func TestAClockThatIsCenturiesAwayIsRefused(t *testing.T) {
 	for _, year := range []int{1, 1600, 2400, 10_000} {

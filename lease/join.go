@@ -134,13 +134,15 @@ func (s *poolSource) unwritten(ctx context.Context, reg *register.Register, pool
 	case entry.Revision != pool.revision: // 0 if it is gone
 		return fmt.Errorf("the record of pool %q changed meanwhile: %w", s.cfg.Pool, errAgain)
 	case s.cfg.Generator.Time.Monotonic()-asked > patience(s.cfg.Look):
-		return fmt.Errorf("the record of pool %q took longer than %v to read: %w", s.cfg.Pool, patience(s.cfg.Look), errSlow)
+		return turns.Fault(ctx, errSlow, fmt.Errorf("the record of pool %q took longer than %v to read", s.cfg.Pool, patience(s.cfg.Look)))
 	}
 	return nil
 }
 
 // maxLives bounds how often writePool writes because the store began another life.
 const maxLives = 4
+
+var errLives = errors.New("its store began another life again and again")
 
 // writePool writes the pool's record over a revision, and again until it names the life that confirmed
 // it. Success is errMade, so that the caller reads the pool again: holders may have come back.
@@ -157,7 +159,7 @@ func (s *poolSource) writePool(ctx context.Context, over store.Revision, record 
 			return over, errMade
 		}
 	}
-	return 0, fmt.Errorf("lease: write pool %q: %w: its store began another life again and again", s.cfg.Pool, store.ErrUnavailable)
+	return 0, fmt.Errorf("lease: write pool %q: %w", s.cfg.Pool, turns.Fault(ctx, store.ErrUnavailable, errLives))
 }
 
 // unmoved returns an error unless the pool, after a claim was confirmed, is as it was listed: open, in

@@ -260,6 +260,43 @@ func TestALastReadThatIsAlwaysSlowGrantsNothing(t *testing.T) {
 	}
 }
 
+// deaf answers reads though their context has ended.
+type deaf struct{ store.Store }
+
+func (d deaf) Get(ctx context.Context, key string) (store.Entry, error) {
+	return d.Store.Get(context.WithoutCancel(ctx), key)
+}
+
+// A program that canceled a call must not take the store for unavailable.
+func TestACallThatIsCanceledWhileTheStoreIsSlowSaysSo(t *testing.T) {
+	why := errors.New("the caller left")
+	for n := 1; ; n++ {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		calls := 0
+		s, ask := w.slots(t, func(c *Config) {
+			c.Store = &scripted{Store: deaf{w.mem}, call: func(string, string) error {
+				if calls++; calls == n {
+					w.time.Pass(2*time.Second + 1) // longer than a look may take
+					cancel(why)
+				}
+				return nil
+			}}
+		})
+		_, err := s.Acquire(ctx, ask)
+		cancel(nil)
+		if calls < n {
+			if n < 6 {
+				t.Errorf("only %d calls", calls)
+			}
+			return
+		}
+		if err != nil && (!errors.Is(err, context.Canceled) || !errors.Is(err, why) || errors.Is(err, store.ErrUnavailable)) {
+			t.Errorf("canceled at call %d: %v", n, err)
+		}
+	}
+}
+
 // Near the end of a layout no tick may be left to claim.
 func TestAWorkerWithoutTicksIsNotGranted(t *testing.T) {
 	ctx := context.Background()

@@ -69,7 +69,7 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 		return c.encode(now.use, raised.Next, 0)
 	})
 	if err != nil {
-		return Counter{}, explain("raise the counter of", name, err)
+		return Counter{}, explain(ctx, "raise the counter of", name, err)
 	}
 	return raised, nil
 }

@@ -1,8 +1,10 @@
 package segment_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
@@ -231,6 +233,66 @@ func TestACounterIsRaisedThoughAnswersAreLost(t *testing.T) {
 }
 
 // The greatest number a record may have is no id any more.
+// overtaken lets another write before each write, and then calls a function with how often that was.
+type overtaken struct {
+	store.Store
+	times int
+	then  func(times int)
+}
+
+func (s *overtaken) CompareAndSwap(ctx context.Context, key string, old store.Revision, value []byte) (store.Entry, error) {
+	if _, err := s.Store.CompareAndSwap(ctx, key, old, value); err != nil {
+		return store.Entry{}, err
+	}
+	s.times++
+	s.then(s.times)
+	_, err := s.Store.CompareAndSwap(context.WithoutCancel(ctx), key, old, value)
+	return store.Entry{}, err
+}
+
+// A program that canceled a call must not take the store for unavailable.
+func TestACallThatIsCanceledBetweenConflictsSaysSo(t *testing.T) {
+	why := errors.New("the caller left")
+	for _, at := range []int{1, 65, 66} { // after the first conflict, after the last one, never
+		for what, call := range map[string]func(context.Context, store.Store) error{
+			"RaiseCounter": func(ctx context.Context, s store.Store) error {
+				_, err := segment.RaiseCounter(ctx, s, "orders", 500, whole)
+				return err
+			},
+			"Raise": func(ctx context.Context, s store.Store) error {
+				all, err := segment.New(segment.Config{Store: s, Random: func() uint64 { return 0 }}) // 64 waits within the time-out
+				if err != nil {
+					return err
+				}
+				n, err := all.Namespace("orders")
+				if err != nil {
+					return err
+				}
+				return n.Raise(ctx, 500)
+			},
+			"Fetch": func(ctx context.Context, s store.Store) error {
+				_, err := source(t, s, nil).Fetch(ctx, "orders", segment.Ask{Step: 5, Above: -1})
+				return err
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				s := &overtaken{memstore.New(nil), 0, func(times int) {
+					if times == at {
+						cancel(why)
+					}
+				}}
+				err := call(ctx, s)
+				canceled := at <= 65
+				if errors.Is(err, context.Canceled) != canceled || errors.Is(err, why) != canceled || errors.Is(err, store.ErrUnavailable) == canceled || !store.Unapplied(err) {
+					t.Errorf("%s, canceled at conflict %d of %d: %v", what, at, s.times, err)
+				}
+				cancel(nil)
+			})
+		}
+	}
+}
+
 func TestACounterAboveTheLastIDOfAllIsExhausted(t *testing.T) {
 	s := memstore.New(nil)
 	const stride = 1 << 20

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/config"
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
 )
@@ -61,7 +62,7 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 	})
 	if err != nil {
 		c.keepLost(name, r)
-		return Range{}, explain("fetch a range of", name, err)
+		return Range{}, explain(ctx, "fetch a range of", name, err)
 	}
 	if grant.over == 0 && known.High() == 0 { // the program may have moved to another store, where it repeats ids
 		c.cfg.Log.Info("a counter is new in this store", "name", name, "first", grant.First)
@@ -74,8 +75,8 @@ func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, erro
 // enter waits until no other of the process moves the counter. The caller must call Leave.
 func (c *counters) enter(ctx context.Context, what, name string) (*register.Known, error) {
 	known := c.cfg.Memory.Of(name)
-	if err := known.Enter(ctx, c.cfg.Time); err != nil { // the call of the other hangs
-		return nil, explain(what, name, fmt.Errorf("%w: %w", store.ErrUnavailable, err))
+	if err := known.Enter(ctx, c.cfg.Time); err != nil { // only ctx ends that wait
+		return nil, explain(ctx, what, name, err)
 	}
 	return known, nil
 }
@@ -107,13 +108,13 @@ func (c *counters) keepLost(name string, r *register.Register) {
 	}
 }
 
-// explain says what failed. A conflict is store.ErrUnavailable: the caller may try again.
-func explain(what, name string, err error) error {
+// explain says what failed. A conflict is store.ErrUnavailable, unless ctx has ended: the caller may try again.
+func explain(ctx context.Context, what, name string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
 		return err
 	case errors.Is(err, store.ErrConflict):
-		err = fmt.Errorf("others were quicker each time: %w (%w)", store.ErrUnavailable, err)
+		err = fmt.Errorf("others were quicker each time: %w", turns.Fault(ctx, store.ErrUnavailable, err))
 	}
 	return fmt.Errorf("segment: %s %q: %w", what, name, err)
 }

@@ -78,6 +78,19 @@ func Ended(ctx context.Context, did string, err error) error {
 	return fmt.Errorf("%s: %w", did, err)
 }
 
+// Fault is err with a kind that blames others, such as that the store is unavailable: then callers try again. If ctx has
+// ended, nobody else is to blame: the error matches ctx.Err() and the cause of ctx instead of the kind.
+func Fault(ctx context.Context, kind, err error) error {
+	switch of := ctx.Err(); {
+	case of == nil:
+		return fmt.Errorf("%w: %w", kind, err)
+	case errors.Is(err, of):
+		return err
+	default:
+		return fmt.Errorf("%w; %w", err, Ended(ctx, "then the call ended", context.Cause(ctx)))
+	}
+}
+
 // WithTimeout is [context.WithTimeout], by the clock of a simulation if there is one.
 func WithTimeout(ctx context.Context, timeSource any, d time.Duration) (context.Context, context.CancelFunc) {
 	if s, ok := timeSource.(Scheduler); ok {

@@ -3,6 +3,7 @@ package turns_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,6 +22,24 @@ func TestWaitReturnsNilIfDoneAndContextHaveBothEnded(t *testing.T) {
 	for range 100 { // a select among both would choose either
 		if err := turns.Wait(ctx, nil, done); err != nil {
 			t.Fatalf("done: %v", err)
+		}
+	}
+}
+
+func TestAnErrorBlamesOthersOnlyWhileItsContextLasts(t *testing.T) {
+	why, away, slow := errors.New("the caller has left"), errors.New("unavailable"), errors.New("slow")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	if err := turns.Fault(ctx, away, slow); !errors.Is(err, away) || !errors.Is(err, slow) || err.Error() != "unavailable: slow" {
+		t.Errorf("while the context lasts: %v", err)
+	}
+	cancel(why)
+	for want, err := range map[string]error{
+		"slow; then the call ended: context canceled: the caller has left": slow,
+		"wait: context canceled": fmt.Errorf("wait: %w", context.Canceled),
+	} {
+		got := turns.Fault(ctx, away, err)
+		if got.Error() != want || errors.Is(got, away) || !errors.Is(got, err) || !errors.Is(got, context.Canceled) {
+			t.Errorf("%v, want %s", got, want)
 		}
 	}
 }
