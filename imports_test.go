@@ -33,7 +33,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 	allowed := map[string][]string{ // by folder, beside the standard library
 		".":                       {root, root + "/firntest"},
 		"firntest":                {root, root + "/firntest", root + "/lease", root + "/internal/turns"},
-		"store":                   {root, root + "/store", root + "/store/memstore"},
+		"store":                   {root, root + "/internal/turns", root + "/store", root + "/store/memstore"},
 		"store/filestore":         {root + "/store/backend", root + "/store", root + "/store/filestore", root + "/store/storetest"},
 		"store/memstore":          {root, root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"store/sqlstore":          {root, root + "/store/backend", root + "/store", root + "/store/sqlstore"},
@@ -42,7 +42,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"client":                  {root, root + "/internal/config", root + "/internal/turns", root + "/client", root + "/prefetch", root + "/store"},
 		"prefetch":                {root, root + "/internal/config", root + "/internal/demand", root + "/internal/turns", root + "/prefetch"},
 		"sequence":                {root, root + "/internal/config", root + "/internal/outage", root + "/store/register", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/store/storetest/order", root + "/lease", root + "/segment", root + "/sequence"},
-		"store/backend":           {root + "/store/backend", root + "/store"},
+		"store/backend":           {root + "/internal/turns", root + "/store/backend", root + "/store"},
 		"internal/config":         {root, root + "/internal/config"},
 		"internal/demand":         {},
 		"internal/outage":         {root + "/internal/outage"},

@@ -9,9 +9,15 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
+// pretending is a cause with a method that those of stores once had.
+type pretending struct{ error }
+
+func (pretending) Own() bool       { return true }
+func (p pretending) Unwrap() error { return p.error }
+
 // An errgroup, for example, cancels with the first error of its goroutines, which may be that of another lease.
 func TestAClaimIsUndoneWhateverTheCauseOfItsContext(t *testing.T) {
-	for _, cause := range []error{errors.New("plain"), ErrLost, ErrOverlap, ErrFull, errAgain, errPart, errPast, store.ErrConflict, store.ErrForeign} {
+	for _, cause := range []error{errors.New("plain"), ErrLost, ErrOverlap, ErrFull, errAgain, errPart, errPast, store.ErrConflict, store.ErrForeign, pretending{store.ErrConflict}} {
 		w := newWorld(t)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		hooks := &hooked{Store: w.mem, afterWrite: func() { cancel(cause) }}

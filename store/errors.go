@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/firn-id/firn/internal/turns"
 )
 
 // The errors of a Store; test for them with [errors.Is].
@@ -66,17 +68,14 @@ func (e *TextError) Unwrap() error { return e.Kind }
 // ContextError returns nil while ctx lasts, and then the error a backend must give for a call whose
 // context has ended: it matches ctx.Err(), which callers test for, and context.Cause(ctx), the reason.
 // If the cause is the error of another store call, only its text is included: it does not describe the
-// outcome of this call. If the cause has a method Own() bool that returns true, the store has ended its own call, and
-// ctx.Err() is not matched.
+// outcome of this call. If the store has ended its own call, as package backend does after 10 s, ctx.Err() is not
+// matched.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	own, _ := cause.(interface{ Own() bool })
 	switch {
-	case own != nil && own.Own():
-		return cause
 	case Unapplied(cause), errors.Is(cause, ErrNotFound):
 		return fmt.Errorf("%w: %w", err, &TextError{Err: cause})
-	case err == nil, errors.Is(cause, err):
+	case err == nil, turns.IsOwn(cause), errors.Is(cause, err):
 		return cause
 	default:
 		return fmt.Errorf("%w: %w", err, cause)

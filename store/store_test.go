@@ -65,6 +65,24 @@ func TestTheCauseOfACallsEndIsNotItsOutcome(t *testing.T) {
 	}
 }
 
+// pretending is a cause of the caller's with the methods that a store's own may have.
+type pretending struct{ error }
+
+func (pretending) Own() bool                { return true }
+func (pretending) EndedByStore() pretending { return pretending{} }
+func (p pretending) Unwrap() error          { return p.error }
+
+// Only package backend has causes that say that the store has ended the call.
+func TestACauseOfTheCallersIsNeverAStoresOwn(t *testing.T) {
+	for _, answer := range []error{errors.New("why"), store.ErrConflict, store.ErrRefused, store.ErrNotFound} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(pretending{answer})
+		if err := store.ContextError(ctx); !errors.Is(err, context.Canceled) || store.Unapplied(err) || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("ended by %v: %v", answer, err)
+		}
+	}
+}
+
 func TestKeysArePrintableAndBounded(t *testing.T) {
 	for key, ok := range map[string]bool{
 		"pool/é 雪": true, " ": true, strings.Repeat("k", store.MaxKeyBytes): true,

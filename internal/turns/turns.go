@@ -28,6 +28,19 @@ type Manual struct{}
 // MovedByTest marks such a clock.
 func (Manual) MovedByTest() Manual { return Manual{} }
 
+// Own is embedded by the causes with which a store ends its own calls. Outside of this module no cause becomes one by its
+// methods.
+type Own struct{}
+
+// EndedByStore marks such a cause.
+func (Own) EndedByStore() Own { return Own{} }
+
+// IsOwn reports whether a cause is one with which a store has ended its own call.
+func IsOwn(cause error) bool {
+	_, ok := cause.(interface{ EndedByStore() Own })
+	return ok
+}
+
 // Idle returns the wait of background work by a clock that a test moves. Its Sleep moves the clock, since a caller waits
 // for that; Idle does not. False: of another clock.
 func Idle(timeSource any) (func(ctx context.Context, d time.Duration) error, bool) {

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 )
 
@@ -194,7 +195,7 @@ func Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // A bound is the cause of a context of [Bound]: the caller's has not ended, so its deadline is not named.
-type bound struct{}
+type bound struct{ turns.Own }
 
 func (bound) Error() string {
 	return fmt.Sprintf("%v: no answer within %v", store.ErrUnavailable, callTimeout)
@@ -202,9 +203,6 @@ func (bound) Error() string {
 
 // Unwrap returns the kind.
 func (bound) Unwrap() error { return store.ErrUnavailable }
-
-// Own says that a store has ended the call, see [store.ContextError].
-func (bound) Own() bool { return true }
 
 // Wrap returns err as a [store.CallError]. It adds the kind, unless err is already one of package
 // store's errors, and a hint if one is known.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -34,6 +35,20 @@ func TestACallEndsWithItsContextAndNoOtherRequestFollows(t *testing.T) {
 	if err := <-abandoned; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+}
+
+// The caller's deadline has not passed, so the error does not name it.
+func TestACallThatHangsEndsAsThatOfAnUnavailableStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, began := newCalls(), time.Now()
+		_, err := backend.Do(t.Context(), calls, "try", "k", func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+		if took := time.Since(began); took != 10*time.Second || !errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v after %v", err, took)
+		}
+	})
 }
 
 func TestCallsInFlightAreBounded(t *testing.T) {
