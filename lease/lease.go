@@ -171,8 +171,8 @@ func (cfg Config) Check() error {
 
 // Keep is [Open] over any source of workers. It refuses settings of a pool: the source knows its own.
 func Keep(ctx context.Context, source Source, cfg Config) (*Lease, error) {
-	if source == nil {
-		return nil, &firn.SyntaxError{Reason: "lease: Keep has no source of workers: give it one, or call Open"}
+	if err := config.RequiredArgument("lease", "the source of Keep", source); err != nil {
+		return nil, err
 	}
 	for i, given := range reflect.VisibleFields(reflect.TypeOf(cfg)) {
 		if !slices.Contains([]string{"Generator", "Window", "Look", "Log"}, given.Name) && !reflect.ValueOf(cfg).Field(i).IsZero() {

@@ -196,3 +196,21 @@ func TestASourceRefusesALongerLeadThanItsOwn(t *testing.T) {
 		t.Errorf("a longer lead: %v", err)
 	}
 }
+
+// A nil pointer is what a call returned whose error was ignored.
+func TestANilPointerIsNoStoreAndNoSource(t *testing.T) {
+	ctx, none := t.Context(), (*memstore.Store)(nil)
+	for what, call := range map[string]func() error{
+		"Inspect": func() error { _, err := lease.Inspect(ctx, none, "default"); return err },
+		"Pools":   func() error { _, err := lease.Pools(ctx, none); return err },
+		"Relax":   func() error { _, err := lease.Relax(ctx, none, "default"); return err },
+		"Reclaim": func() error { _, err := lease.Reclaim(ctx, none, "default", 0, 0, time.Time{}); return err },
+		"Open":    func() error { _, err := lease.Open(ctx, lease.Config{Store: none}); return err },
+		"Lend":    func() error { _, _, err := lease.Lend(ctx, lease.Config{Store: none}, time.Second); return err },
+		"Keep":    func() error { _, err := lease.Keep(ctx, (*wrapper)(nil), lease.Config{}); return err },
+	} {
+		if err := call(); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "is a nil *") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

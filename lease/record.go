@@ -133,8 +133,8 @@ func Inspect(ctx context.Context, s store.Store, pool string) (Pool, error) {
 
 // Pools returns the names of the pools in a store, sorted. It lists the whole store, which is slow: it is for tools.
 func Pools(ctx context.Context, s store.Store) ([]string, error) {
-	if s == nil {
-		return nil, errNoStore
+	if err := config.RequiredArgument("lease", "the store", s); err != nil {
+		return nil, err
 	}
 	entries, err := s.List(ctx, "firn/")
 	if err != nil {
@@ -192,14 +192,9 @@ func readRecord(e store.Entry) (Pool, error) {
 	return p, err
 }
 
-var errNoStore = &firn.SyntaxError{Reason: "lease: the store is nil: open the one that has the pool"}
-
 // checkPool returns an error unless there is a store, and the pool has a name that it may have.
 func checkPool(s store.Store, pool string) error {
-	if s == nil {
-		return errNoStore
-	}
-	return store.CheckName("pool", pool)
+	return cmp.Or(config.RequiredArgument("lease", "the store", s), store.CheckName("pool", pool))
 }
 
 // checkSlot returns an error for a slot that a layout has no bits for.

@@ -305,7 +305,7 @@ func TestANilStoreOrSourceIsAnErrorThatSaysSo(t *testing.T) {
 		"Store":    func() error { _, err := Open(ctx, Config{}); return err },
 		"store":    func() error { _, err := Inspect(ctx, nil, "default"); return err },
 		"store ":   func() error { _, err := Reclaim(ctx, nil, "default", 0, 0, time.Time{}); return err },
-		"is nil":   func() error { _, err := Pools(ctx, nil); return err },
+		"required": func() error { _, err := Pools(ctx, nil); return err },
 		"function": func() error { _, err := Keep(ctx, FixedFunc(nil), Config{}); return err },
 		"store is": func() error { _, err := Relax(ctx, nil, "default"); return err },
 	} {

@@ -113,6 +113,8 @@ func New(cfg Config) (*Format, error) {
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = cfg.Counter.Clock()
+	} else if err := config.Required("numbering", "Clock", cfg.Clock); err != nil {
+		return nil, err
 	}
 	f := &Format{cfg: cfg, pieces: pieces, period: p, block: 1}
 	for _, each := range pieces {

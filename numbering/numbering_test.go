@@ -273,6 +273,9 @@ func TestInvalidTemplatesAndTextsAreRefused(t *testing.T) {
 	if _, err := numbering.New(numbering.Config{Template: "{n:6}"}); !errors.Is(err, firn.ErrSyntax) {
 		t.Errorf("without a counter: %v", err)
 	}
+	if _, err := numbering.New(numbering.Config{Template: "{n:6}", Counter: counter, Clock: (*mute)(nil)}); !errors.Is(err, firn.ErrSyntax) {
+		t.Errorf("with a clock that is nil: %v", err)
+	}
 	f, err := numbering.New(numbering.Config{Template: "A{yyyyMMdd}-{n:4}", Counter: counter})
 	if err != nil {
 		t.Fatal(err)

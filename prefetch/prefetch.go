@@ -152,10 +152,7 @@ func (cfg *Config[T]) complete() error {
 	if cfg.MaxAge != 0 {
 		err = errors.Join(err, config.In("MaxAge", config.Check("max age", cfg.MaxAge, minAge, endless, "")))
 	}
-	if cfg.Source == nil {
-		err = errors.Join(config.Mistake("prefetch", "Source", "is required"), err)
-	}
-	return err
+	return errors.Join(config.Required("prefetch", "Source", cfg.Source), err)
 }
 
 // Next returns the next id. If the buffer is empty, it waits until there is an id, ctx ends (the error matches

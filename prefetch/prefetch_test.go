@@ -266,6 +266,16 @@ func TestAllInvalidSettingsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
+// A nil pointer is what a call returned whose error was ignored.
+func TestNoSourceIsAnError(t *testing.T) {
+	for _, source := range []prefetch.Source[int64]{nil, (*counter)(nil), sourceFunc(nil)} {
+		b, err := prefetch.New(prefetch.Config[int64]{Source: source})
+		if !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("%T: %v, %v", source, b, err)
+		}
+	}
+}
+
 func TestDurationsOutOfRangeAreNamedWithTheirFieldsAndLimits(t *testing.T) {
 	for want, change := range map[string]func(*prefetch.Config[int64]){
 		"max age 1ns is out of range: 1ms to 2562047h0m0s are allowed":                        func(c *prefetch.Config[int64]) { c.MaxAge = 1 },

@@ -1,12 +1,14 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/internal/turns"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/register"
@@ -22,7 +24,7 @@ type Counter struct {
 // ReadCounter returns the counter of name, in whatever form. Errors: [store.ErrNotFound] if there is no counter,
 // *[store.TakenError] if it is no segment, [store.ErrForeign], *[firn.SyntaxError] for an invalid name, and the store's.
 func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, error) {
-	if err := store.CheckName("segment", name); err != nil {
+	if err := cmp.Or(config.RequiredArgument("segment", "the store", s), store.CheckName("segment", name)); err != nil {
 		return Counter{}, err
 	}
 	entry, err := s.Get(ctx, register.CounterKey(name))
@@ -39,6 +41,9 @@ func ReadCounter(ctx context.Context, s store.Store, name string) (Counter, erro
 // give them back. Errors are those of ReadCounter except the first, *[StripeError] if the counter has
 // another stripe, and *[firn.RangeError] for a last below -1.
 func RaiseCounter(ctx context.Context, s store.Store, name string, last firn.ID, stripe Stripe) (Counter, error) {
+	if err := config.RequiredArgument("segment", "the store", s); err != nil {
+		return Counter{}, err
+	}
 	cfg := Config{Store: s, Offset: stripe.Offset, Stride: stripe.Stride}
 	if err := cfg.check(); err != nil {
 		return Counter{}, err

@@ -123,6 +123,8 @@ func (c *Config) check() error {
 		err = errors.Join(config.Mistake("segment", "Store", "or Config.Source is required, and not both"), err)
 	} else if c.Store != nil {
 		err = errors.Join(config.Required("segment", "Store", c.Store), err)
+	} else {
+		err = errors.Join(config.Required("segment", "Source", c.Source), err)
 	}
 	return err
 }

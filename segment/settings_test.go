@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -219,5 +220,26 @@ func TestARangeThatArrivesAfterCloseIsNotKept(t *testing.T) {
 	}
 	if s := n.State(); s.Left != 0 || !errors.Is(s.Err, firn.ErrClosed) {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A nil pointer is what a call returned whose error was ignored.
+func TestNoStoreOrSourceIsAnError(t *testing.T) {
+	for _, s := range []store.Store{nil, (*memstore.Store)(nil)} {
+		for what, call := range map[string]func() error{
+			"ReadCounter":  func() error { _, err := segment.ReadCounter(t.Context(), s, "orders"); return err },
+			"RaiseCounter": func() error { _, err := segment.RaiseCounter(t.Context(), s, "orders", 1, whole); return err },
+			"New":          func() error { _, err := segment.New(segment.Config{Store: s}); return err },
+			"NewSource":    func() error { _, err := segment.NewSource(segment.Config{Store: s}); return err },
+		} {
+			if err := call(); !errors.Is(err, firn.ErrSyntax) || s != nil && !strings.Contains(err.Error(), "is a nil *memstore.Store") {
+				t.Errorf("%s of %T: %v", what, s, err)
+			}
+		}
+	}
+	for _, source := range []segment.Source{sourceFunc(nil), (*stingy)(nil)} {
+		if _, err := segment.New(segment.Config{Source: source}); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "is a nil") {
+			t.Errorf("New of %T: %v", source, err)
+		}
 	}
 }

@@ -28,17 +28,33 @@ func Mistake(pkg, field, reason string) error {
 	return &firn.SyntaxError{Field: field, Reason: pkg + ": Config." + field + " " + reason}
 }
 
-// Required returns the error for a field that must have a value, and has none, or a nil pointer: that of a call whose error
+// Required returns the error for a field that must have a value, and has none, or a nil pointer or function: that of a call whose error
 // was ignored.
 func Required(pkg, field string, value any) error {
+	if reason := missing(value); reason != "" {
+		return Mistake(pkg, field, reason)
+	}
+	return nil
+}
+
+// RequiredArgument is [Required] for an argument of a function, with its name.
+func RequiredArgument(pkg, name string, value any) error {
+	if reason := missing(value); reason != "" {
+		return &firn.SyntaxError{Reason: pkg + ": " + name + " " + reason}
+	}
+	return nil
+}
+
+// missing returns why value is none, or "".
+func missing(value any) string {
 	v := reflect.ValueOf(value)
 	switch {
 	case !v.IsValid():
-		return Mistake(pkg, field, "is required")
-	case v.Kind() == reflect.Pointer && v.IsNil():
-		return Mistake(pkg, field, fmt.Sprintf("is a nil %v: look at the error of the call that returned it", v.Type()))
+		return "is required"
+	case (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil():
+		return fmt.Sprintf("is a nil %v: look at the error of the call that returned it", v.Type())
 	}
-	return nil
+	return ""
 }
 
 // In returns err, a *[firn.RangeError] or *[firn.SyntaxError], with the name of the field of a Config.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,9 +87,14 @@ func TestANilPointerIsNoValue(t *testing.T) {
 	for want, value := range map[string]any{
 		"pkg: Config.Store is required": nil,
 		"pkg: Config.Store is a nil *slog.Logger: look at the error of the call that returned it": (*slog.Logger)(nil),
+		"pkg: Config.Store is a nil func(): look at the error of the call that returned it":       (func())(nil),
 		"": slog.Default(),
 	} {
 		if err := config.Required("pkg", "Store", value); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+		want = strings.Replace(want, "Config.Store", "the store", 1)
+		if err := config.RequiredArgument("pkg", "the store", value); (err == nil) != (want == "") || err != nil && (err.Error() != want || !errors.Is(err, firn.ErrSyntax)) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
