@@ -42,12 +42,12 @@ type Loan struct {
 	seen *atomic.Pointer[reading] // when the latest call that succeeded began, or the claim; of all copies
 }
 
-// Lend claims a worker for the initial time, rounded up to whole ticks, and the tolerance of clocks, by which the clock
-// that [Loan.Now] shows may be ahead of this machine's. If its answer is lost, the worker is free
-// again after that time. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans]. Errors are those of
-// [Open].
+// Lend claims a worker for the initial time, 0 to 30 days, rounded up to whole ticks, and the tolerance of clocks, by which the
+// clock that [Loan.Now] shows may be ahead of this machine's; both together are a window at most. If its answer is lost, the
+// worker is free again after that time. Renew grants a window. The cfg is that of the pool's other members, see [CheckLoans].
+// Errors are those of [Open], and a *[firn.RangeError] for another initial time.
 func Lend(ctx context.Context, cfg Config, initial time.Duration) (*Loan, firn.Grant, error) {
-	if err := CheckLoans(cfg); err != nil {
+	if err := cmp.Or(CheckLoans(cfg), config.Check("initial time of a loan", initial, 0, maxWindow, "it is then renewed")); err != nil {
 		return nil, firn.Grant{}, err
 	}
 	l, err := newLoan(cfg, register.Token(), 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -139,6 +140,21 @@ func TestALoanIsShortUntilItIsRenewed(t *testing.T) {
 	w.time.Step(time.Hour) // no answer shows a clock that was not compared
 	if got := loan.Now(); got != now {
 		t.Errorf("the clock shows %d after a step, want %d", got, now)
+	}
+}
+
+func TestAnInitialTimeOutOfRangeIsRefusedAndALongOneIsAWindow(t *testing.T) {
+	for initial, want := range map[time.Duration]firn.Tick{ // 0: refused
+		math.MinInt64: 0, -time.Minute: 0, -1: 0, maxWindow + 1: 0, math.MaxInt64: 0,
+		0: 10_000, 5 * time.Second: 15_000, time.Minute: 60_000, time.Hour: 60_000, maxWindow: 60_000,
+	} {
+		w := newWorld(t)
+		_, grant, err := Lend(background, w.lenders(1)[0].cfg, initial)
+		now := must(firn.DefaultLayout().Tick(w.time.Wall()))
+		left := grant.Through - now
+		if want == 0 && (!errors.Is(err, firn.ErrRange) || !strings.Contains(err.Error(), "initial time")) || want > 0 && (err != nil || left < want || left > want+30) {
+			t.Errorf("%v: %d ms are left, %v, want %d", initial, left, err, want)
+		}
 	}
 }
 
