@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,14 +39,14 @@ func newCounters(cfg *Config) *counters {
 	return &counters{cfg: cfg, stripe: Stripe{Offset: cfg.Offset, Stride: cfg.Stride}, mine: mine, lost: map[string]*register.Register{}}
 }
 
-// Fetch implements [Source]. Errors: *[firn.RangeError], *[ExhaustedError],
+// Fetch implements [Source]. Errors: that of [store.CheckName], *[firn.RangeError], *[ExhaustedError],
 // *[StripeError], *[store.TakenError], [store.ErrForeign] and the store's.
 //
 // Only a write that the store has confirmed grants a range. A write that may have been applied
 // grants nothing. If its record is found, here or by the next fetch of the name, the next write
 // begins where the lost range began.
 func (c *counters) Fetch(ctx context.Context, name string, ask Ask) (Range, error) {
-	if err := config.Check("step", ask.Step, 1, maxStep, "ids asked for at once"); err != nil {
+	if err := cmp.Or(store.CheckName("segment", name), config.Check("step", ask.Step, 1, maxStep, "ids asked for at once")); err != nil {
 		return Range{}, err
 	}
 	known, err := c.enter(ctx, "fetch a range of", name)
@@ -162,8 +163,8 @@ func (c *counters) read(name string, entry store.Entry) (counter, error) {
 // is still the one that granted the last of them. A lost answer is harmless: the ids are not
 // issued here, and the counter moves back only if no later write has moved it on.
 func (c *counters) Return(ctx context.Context, name string, unused Range) (bool, error) {
-	if unused.revision == 0 {
-		return false, nil
+	if err := store.CheckName("segment", name); err != nil || unused.revision == 0 {
+		return false, err
 	}
 	value, err := c.encode(unused.use, uint64(unused.First), -unused.Count)
 	if err != nil {

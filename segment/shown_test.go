@@ -304,7 +304,7 @@ func TestAFailedFetchSaysWhyOnce(t *testing.T) {
 		"striped": `segment: "striped" has offset 0 of stride 1, not offset 0 of stride 2: set that of the store, or use another name`,
 		"foreign": `foreign content: key "firn/counter:foreign" was not written by Firn: stride 0 is out of range: 1 to 1048576 are allowed; use another name, or remove the key`,
 		"taken":   `the counter "taken" has the kind "sequence", not "segment", and ids could repeat: use another name, or the settings of those who use it`,
-		"used up": `segment: ids of "used up" are exhausted: the next would be 2, 1 is the last allowed; raise Max, unless a veil ends there, or use another name`,
+		"used-up": `segment: ids of "used-up" are exhausted: the next would be 2, 1 is the last allowed; raise Max, unless a veil ends there, or use another name`,
 		"refused": `segment: fetch a range of "refused": storetest: get "firn/counter:refused": refused by the script`,
 		"lost":    `segment: fetch a range of "lost": storetest: get "firn/counter:lost": the answer was lost`,
 	} {

@@ -10,7 +10,7 @@ import (
 // NewSource returns the source that [New] puts over cfg.Store, for passing whole ranges on:
 // a range has as many ids as requested, except the last before Max. Settings used:
 // Store, Start, Max, Offset, Stride, Form, Time, Random and Log. Its Fetch may be called concurrently
-// for one name too. Errors of Fetch: *[firn.RangeError] for a step that is not 1 to 2^40,
+// for one name too. Errors of Fetch: that of [store.CheckName], *[firn.RangeError] for a step that is not 1 to 2^40,
 // *[ExhaustedError], *[StripeError], *[store.TakenError], [store.ErrForeign] and the store's.
 func NewSource(cfg Config) (Source, error) {
 	if cfg.Source != nil {

@@ -211,6 +211,27 @@ func TestASourceRefusesAnImpossibleStep(t *testing.T) {
 	}
 }
 
+func TestASourceRefusesTheNamesThatReadCounterRefuses(t *testing.T) {
+	mem := memstore.New(nil)
+	s := source(t, mem, nil)
+	taker, ok := s.(segment.Returner)
+	if !ok {
+		t.Fatal("it takes nothing back")
+	}
+	r := fetch(t, s, 5)
+	for _, name := range []string{"", "a b", "../pool", "x/pool", "ä", strings.Repeat("x", 65)} {
+		if r, err := s.Fetch(t.Context(), name, segment.Ask{Step: 5, Above: -1}); !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("fetched %v of %q, %v", r, name, err)
+		}
+		if given, err := taker.Return(t.Context(), name, r); given || !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("given back to %q: %t, %v", name, given, err)
+		}
+		if _, err := segment.ReadCounter(t.Context(), mem, name); !errors.Is(err, firn.ErrSyntax) {
+			t.Errorf("read %q: %v", name, err)
+		}
+	}
+}
+
 func TestASeparateSourceSharesTheCounterWithNames(t *testing.T) {
 	ctx := context.Background()
 	s := memstore.New(nil)
