@@ -142,7 +142,8 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	}
 	grant = Range{First: firn.ID(next), Count: ask.Step, Stride: c.stripe.Stride}.upTo(c.cfg.Max)
 	grant.use = now.use
-	value, err = c.encode(now.use, next+uint64(grant.Count)*uint64(grant.Stride), grant.Count)
+	grant.end = next + uint64(grant.Count)*uint64(grant.Stride)
+	value, err = c.encode(now.use, grant.end, grant.Count)
 	return grant, value, err
 }
 
@@ -160,10 +161,10 @@ func (c *counters) read(name string, entry store.Entry) (counter, error) {
 }
 
 // Return implements [Returner]: it moves the counter back to the first unused id if the record
-// is still the one that granted the last of them. A lost answer is harmless: the ids are not
+// is still the one that granted the last of them, and nothing above. A lost answer is harmless: the ids are not
 // issued here, and the counter moves back only if no later write has moved it on.
 func (c *counters) Return(ctx context.Context, name string, unused Range) (bool, error) {
-	if err := store.CheckName("segment", name); err != nil || unused.revision == 0 {
+	if err := store.CheckName("segment", name); err != nil || unused.Stride != c.stripe.Stride || !unused.ends() {
 		return false, err
 	}
 	value, err := c.encode(unused.use, uint64(unused.First), -unused.Count)

@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 
@@ -114,6 +115,98 @@ func TestWhatIsNotTakenBackIsASetBack(t *testing.T) {
 			t.Errorf("refused %v: %v, %d set backs", refused, r, n)
 		}
 	}
+}
+
+// A caller's own source may hand out a range in parts, each with all that the range has.
+func TestOnlyTheEndOfARangeIsTakenBack(t *testing.T) {
+	for _, stripe := range []segment.Stripe{whole, odd} {
+		mem := memstore.New(nil)
+		s, err := segment.NewSource(segment.Config{Store: mem, Offset: stripe.Offset, Stride: stripe.Stride})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := fetch(t, s, 100)
+		part := func(first firn.ID, count, stride int64) segment.Range {
+			p := r
+			p.First, p.Count, p.Stride = r.First+first*firn.ID(r.Stride), count, stride
+			return p
+		}
+		for _, p := range []segment.Range{
+			part(0, 10, r.Stride), part(10, 89, r.Stride), part(99, 0, r.Stride), part(100, 0, r.Stride), part(99, 2, r.Stride), part(105, -4, r.Stride),
+			part(0, 1, 0), part(0, math.MaxInt64, r.Stride), part(0, 1, 100*r.Stride), part(0, 50, 2*r.Stride), part(-1000, 1100, r.Stride),
+		} {
+			if given, err := giveBack(t.Context(), s, p); given || err != nil {
+				t.Errorf("%v: %+v of %v was taken back: %t, %v", stripe, p, r, given, err)
+			}
+		}
+		rest := part(10, 90, r.Stride)
+		if given, err := giveBack(t.Context(), s, rest); !given || err != nil {
+			t.Errorf("%v: the end was not taken back: %v", stripe, err)
+		}
+		if next := fetch(t, s, 5); next.First != rest.First {
+			t.Errorf("%v: then %v was granted, want from %d", stripe, next, rest.First)
+		}
+		if given, err := giveBack(t.Context(), s, part(99, 1, r.Stride)); given || err != nil {
+			t.Errorf("%v: the end was taken back twice: %v", stripe, err)
+		}
+	}
+}
+
+// splitting is a source that hands ranges of another out in parts of ten, to all who use it.
+type splitting struct {
+	segment.Source
+	rest segment.Range
+}
+
+func (s *splitting) Fetch(ctx context.Context, name string, _ segment.Ask) (segment.Range, error) {
+	if s.rest.Count == 0 {
+		var err error
+		if s.rest, err = s.Source.Fetch(ctx, name, segment.Ask{Step: 100, Above: -1}); err != nil {
+			return segment.Range{}, err
+		}
+	}
+	part := s.rest
+	part.Count = 10
+	s.rest.First, s.rest.Count = part.Last()+1, s.rest.Count-10
+	return part, nil
+}
+
+func (s *splitting) Return(ctx context.Context, _ string, unused segment.Range) (bool, error) {
+	return giveBack(ctx, s.Source, unused)
+}
+
+func TestWhoeverHasAPartGivesNothingOfOthersBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memstore.New(nil)
+		shared := &splitting{Source: source(t, mem, nil)}
+		holders := map[firn.ID]string{}
+		take := func(who string, n int, from *segment.Segments) {
+			for range n {
+				id, err := from.Next(t.Context(), "orders")
+				if by, held := holders[id]; held || err != nil {
+					t.Fatalf("%s got %d, %v, which %q has", who, id, err, by)
+				}
+				holders[id] = who
+				synctest.Wait()
+			}
+		}
+		open := func(cfg segment.Config) *segment.Segments {
+			cfg.MinStep, cfg.MaxStep = 10, 10
+			s, err := segment.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		a, b, c := open(segment.Config{Source: shared}), open(segment.Config{Source: shared}), open(segment.Config{Store: mem})
+		take("a", 3, a)
+		take("b", 35, b)
+		if err := a.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		take("c", 50, c)
+		take("b", 100, b)
+	})
 }
 
 // losing applies writes and loses the answers.

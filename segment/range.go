@@ -21,7 +21,8 @@ type Range struct {
 	// The write that granted this range, and the write that it replaced. Both are 0 for
 	// a range of another source.
 	revision, over store.Revision
-	use            *register.Use // in the record of that write
+	end            uint64        // where that write left the counter
+	use            *register.Use // in its record
 }
 
 // Len returns how many ids the range holds, and the greatest int if there are more, on 32 bits.
@@ -95,6 +96,12 @@ func (r Range) follows(before Range) bool {
 func (r Range) after(before Range) Range {
 	r.First, r.Count, r.over = before.First, before.Count+r.Count, before.over
 	return r
+}
+
+// ends reports whether a range reaches to the end of what its write granted. A part may not, as a caller's
+// own [Source] may hand out: another one may hold the ids between it and the counter.
+func (r Range) ends() bool {
+	return r.revision != 0 && r.check() == nil && uint64(r.Last())+uint64(r.Stride) == r.end
 }
 
 // upTo returns the part of a range that is not above last.
