@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -27,10 +28,11 @@ type Store struct {
 	entries map[string]store.Entry
 	keys    []string // of the entries, in order
 	random  func() uint64
+	writes  uint64
 	closed  bool
 }
 
-// New returns an empty store. Random returns 64 random bits, for revisions, and is called under a lock;
+// New returns an empty store. Random returns 64 random bits, for half of each revision, and is called under a lock;
 // nil stands for math/rand/v2. Tests that replay a seed need their own.
 func New(random func() uint64) *Store {
 	if random == nil {
@@ -78,10 +80,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		if now := s.entries[key].Revision; now != old {
 			return store.Entry{}, fmt.Errorf("%w: revision %d, not %d", store.ErrConflict, now, old)
 		}
-		e := store.Entry{Key: key, Value: value, Revision: store.Revision(s.random()>>1 | 1)} // positive
-		if e.Revision == old {
-			e.Revision ^= 2 // of a random function that is constant
-		}
+		e := store.Entry{Key: key, Value: value, Revision: s.revision()}
 		if _, known := s.entries[key]; !known {
 			at, _ := slices.BinarySearch(s.keys, key)
 			s.keys = slices.Insert(s.keys, at, key)
@@ -90,6 +89,13 @@ func (s *Store) CompareAndSwap(ctx context.Context, key string, old store.Revisi
 		e.Life = life
 		return copied(e), nil
 	})
+}
+
+// revision returns that of the next write, which is positive. Half of it counts writes, so that none of this store had
+// it before, not even if random is constant. The other half is drawn, so that no other store is likely to have it.
+func (s *Store) revision() store.Revision {
+	s.writes++
+	return store.Revision(s.random()>>33<<32 | s.writes%math.MaxUint32 + 1)
 }
 
 // List implements [store.Store].

@@ -100,14 +100,28 @@ func TestItIsEmbedded(t *testing.T) {
 	}
 }
 
-func TestNoRevisionFollowsItself(t *testing.T) {
-	s := memstore.New(func() uint64 { return 7 })
-	before := put(t, s, "k", 0, "")
-	for range 3 {
-		now := put(t, s, "k", before, "")
-		if now == before {
-			t.Errorf("a write over revision %d has it, too", before)
+// Otherwise a write over a state that is long gone would succeed.
+func TestNoRevisionComesTwiceWhateverIsDrawn(t *testing.T) {
+	n := uint64(0)
+	for name, random := range map[string]func() uint64{
+		"a constant": func() uint64 { return 7 },
+		"all bits":   func() uint64 { return math.MaxUint64 },
+		"one or two": func() uint64 { n++; return n % 2 << 40 },
+		"upwards":    func() uint64 { n++; return n << 32 },
+		"downwards":  func() uint64 { n--; return n },
+	} {
+		s := memstore.New(random)
+		first := put(t, s, "k", 0, "")
+		seen := map[store.Revision]bool{first: true}
+		for before := first; len(seen) < 1000; {
+			now := put(t, s, "k", before, "")
+			if seen[now] {
+				t.Fatalf("%s: revision %d comes again, after %d", name, now, len(seen))
+			}
+			seen[now], before = true, now
 		}
-		before = now
+		if e, err := s.CompareAndSwap(context.Background(), "k", first, nil); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("%s: %+v was written over the first revision, %v", name, e, err)
+		}
 	}
 }
