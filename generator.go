@@ -12,7 +12,7 @@ import (
 )
 
 // A Generator makes the ids of one worker. Make one with [New] or [NewLeased]: the zero value is not
-// usable. Goroutines may share it. An id requested after
+// usable. Do not copy it. Goroutines may share it. An id requested after
 // another was received is greater than that one, except across a step back of the clock
 // that the policy history or switch has served.
 //

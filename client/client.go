@@ -46,7 +46,7 @@ import (
 	"github.com/firn-id/firn/internal/config"
 )
 
-// A Client gets ids from several equal servers. Make one with [New]: the zero value is not usable. Its methods may be
+// A Client gets ids from several equal servers. Make one with [New]: the zero value is not usable. Do not copy it. Its methods may be
 // called concurrently.
 type Client struct {
 	cfg     *Config

@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/prefetch"
 )
 
-// A Namespace is a named source of ids on the servers, with a buffer in this process. Its methods may
+// A Namespace is a named source of ids on the servers, with a buffer in this process. Do not copy it. Its methods may
 // be called concurrently. The first call of Next, TryNext or Fill starts the buffer. From then on it is
 // refilled, one request at a time, whenever a quarter of it is used up, until the client is closed.
 type Namespace[T firn.ID | string] struct {

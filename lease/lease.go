@@ -107,7 +107,7 @@ const (
 )
 
 // A Lease is a generator whose worker is kept in the background. Make one with [Open] or [Keep]: the zero value is not
-// usable. Its methods may run concurrently.
+// usable. Do not copy it. Its methods may run concurrently.
 type Lease struct {
 	source  Source
 	traits  Traits // of source

@@ -74,7 +74,8 @@ type Config struct {
 	Clock store.Clock
 }
 
-// A Format makes and reads business numbers. Make one with [New]: the zero value is not usable. Its methods may run concurrently.
+// A Format makes and reads business numbers. Make one with [New]: the zero value is not usable. Do not copy it. Its methods may run
+// concurrently.
 type Format struct {
 	cfg    Config
 	pieces []piece

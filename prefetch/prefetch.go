@@ -87,7 +87,8 @@ const (
 	endless = math.MaxInt64 / time.Hour * time.Hour
 )
 
-// A Buffer is a bounded buffer in front of a source. Make one with [New]: the zero value is not usable. Its methods may be called concurrently.
+// A Buffer is a bounded buffer in front of a source. Make one with [New]: the zero value is not usable. Do not copy it. Its methods
+// may be called concurrently.
 type Buffer[T any] struct {
 	cfg    Config[T]
 	cancel context.CancelFunc

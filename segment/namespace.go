@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/internal/turns"
 )
 
-// A Namespace issues the ids of one name. Its methods may be called concurrently. Within this process,
+// A Namespace issues the ids of one name. Do not copy it. Its methods may be called concurrently. Within this process,
 // an id requested after another was received is greater; each process issues its own ranges.
 //
 // The usual call is one atomic addition. Once part of the range is used up, one caller starts

@@ -165,8 +165,8 @@ func (c *Config) fill() error {
 		Stripe{Offset: c.Offset, Stride: c.Stride}.check())
 }
 
-// Segments is any number of names over one source of ranges. Make one with [New]: the zero value is not usable. Its methods may be called
-// concurrently. An idle name costs less than 1 KiB and no goroutine.
+// Segments is any number of names over one source of ranges. Make one with [New]: the zero value is not usable. Do not copy it. Its
+// methods may be called concurrently. An idle name costs less than 1 KiB and no goroutine.
 type Segments struct {
 	cfg    Config
 	source Source

@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/store/register"
 )
 
-// A Namespace makes strictly increasing ids. Get one from [Sequences.Namespace]. Its
+// A Namespace makes strictly increasing ids. Get one from [Sequences.Namespace]. Do not copy it. Its
 // methods may be called concurrently.
 type Namespace struct {
 	all  *Sequences

@@ -95,8 +95,8 @@ func (cfg *Config) fill() error {
 		config.In("Timeout", config.Check("timeout", cfg.Timeout, time.Millisecond, maxTimeout, "")))
 }
 
-// Sequences are the sequences of one store. Make them with [New]: the zero value is not usable. Its methods
-// may be called concurrently.
+// Sequences are the sequences of one store. Make them with [New]: the zero value is not usable. Do not copy it.
+// Its methods may be called concurrently.
 type Sequences struct {
 	cfg   Config
 	token string

@@ -22,7 +22,7 @@ import (
 // life names the only life of each store. It ends with its process.
 const life = "first"
 
-// Store is a map under a mutex. Make one with [New].
+// Store is a map under a mutex. Make one with [New]. Do not copy it.
 type Store struct {
 	mu      sync.Mutex
 	entries map[string]store.Entry

@@ -12,7 +12,7 @@ import (
 
 // A Memory holds the greatest id that a process has had of each counter of one store, so that it repeats none if the store is
 // set back. Everything in the process that uses the same counters must share one, at the same time or one after another. The
-// zero value is ready for use. Its methods may be called concurrently.
+// zero value is ready for use. Do not copy it. Its methods may be called concurrently.
 type Memory struct {
 	mu    sync.Mutex
 	known map[string]*Known // by name
