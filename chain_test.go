@@ -96,3 +96,15 @@ func TestATickCountBelowOneIsOneMistake(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestAChainSaysForHowLongACallMayWait(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"": 0, "refuse": 0, "ahead 5, switch": 0, "wait 500ms 3": 1500 * time.Millisecond, "history 10 2s": 2 * time.Second,
+		"wait 1h 1000, history 10 1h": 1001 * time.Hour,
+	} {
+		chain, err := firn.ParseRollback(text)
+		if err != nil || chain.Waits() != want {
+			t.Errorf("%s: %v, want %v (%v)", text, chain.Waits(), want, err)
+		}
+	}
+}

@@ -244,6 +244,13 @@ func (r Rollback) check() error {
 	return errors.Join(errs...)
 }
 
+// Waits returns for how long a call may wait for the clock, because of [Wait] and [History], before the chain fails or another
+// policy serves it.
+func (r Rollback) Waits() time.Duration {
+	wait, history := r.find(policyWait), r.find(policyHistory)
+	return time.Duration(saturatingAdd(int64(wait.max)*int64(wait.tries), int64(history.max)))
+}
+
 // find returns the chain's policy of a kind, or the zero Policy.
 func (r Rollback) find(kind policyKind) Policy {
 	for _, p := range r {

@@ -101,3 +101,27 @@ func TestATakeInVainChangesNothingAndEndsAUsedUpCell(t *testing.T) {
 		t.Errorf("the cell is still in use; %d ids of eight count as issued", n.issued())
 	}
 }
+
+// However many ranges are held, one is fetched for a caller that needs more ids than they have.
+func TestAFullChainIsNoReasonNotToFetch(t *testing.T) {
+	s, err := New(Config{Store: memstore.New(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &stock{all: s, name: "orders"}
+	n.cell.Store(s.empty)
+	for i := range firn.ID(maxChain) {
+		n.chain = append(n.chain, Range{First: 1 + 20*i, Count: 10, Stride: 1})
+	}
+	w := &waiter{count: 1000, whole: true}
+	if n.serve(w) || w.err != nil {
+		t.Errorf("before a fetch: %v", w.err)
+	}
+	if w.tries = 1; !n.serve(w) || !errors.Is(w.err, ErrSource) || w.all != nil || n.left() != 10*maxChain {
+		t.Errorf("after a fetch that did not suffice: %v, %d are left", w.err, n.left())
+	}
+	w.count, w.err = 640, nil
+	if !n.serve(w) || w.err != nil || len(w.all) != maxChain {
+		t.Errorf("as many as there are: %v, %v", w.all, w.err)
+	}
+}

@@ -81,8 +81,9 @@ func (s *stock) serve(w *waiter) bool {
 	case w.count == 0:
 		return s.left() > 0
 	case w.whole:
-		if w.all = s.takeAll(int64(w.count)); w.all == nil && len(s.chain) >= maxChain {
-			w.err = fmt.Errorf("%w: %d ids of %q were asked for at once, and %d ranges have fewer: ask for fewer", ErrSource, w.count, s.name, len(s.chain))
+		if w.all = s.takeAll(int64(w.count)); w.all == nil && (w.tries >= maxRows || w.tries > 0 && len(s.chain) >= maxChain) {
+			w.err = fmt.Errorf("%w: %d ids of %q were asked for at once, and %d ranges that were fetched had fewer or were used up by others; ask for fewer",
+				ErrSource, w.count, s.name, w.tries)
 		}
 		return w.all != nil || w.err != nil
 	}

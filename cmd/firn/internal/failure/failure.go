@@ -67,6 +67,9 @@ func TooManyFields(n int) *Failure {
 	return New(http.StatusRequestHeaderFieldsTooLarge, "bad_request", "the request has %d header fields, at most %d are allowed", n, MaxFields)
 }
 
+// Joining is the code of requests to a pool that the server has no worker of yet.
+const Joining = "joining"
+
 // Mismatch is the code of requests that fail because the store has something else under a name than the configuration says.
 const Mismatch = "store_mismatch"
 
@@ -89,10 +92,11 @@ func Of(err error) *Failure {
 
 // Veiled is [Of] for a caller from whom a veil hides worker, time and traffic: why the server cannot issue ids is left out.
 func Veiled(err error) *Failure {
-	if f, ok := errors.AsType[*Failure](err); ok {
-		return f
-	}
 	f := Of(err)
+	if f.cause == nil && f.Code != Joining || f.Code == codeGone {
+		return f // of the request itself
+	}
+	f = &Failure{f.Status, f.Code, f.Message, f.Retry, err}
 	switch {
 	case f.Code == "exhausted":
 		f.Message = "the namespace has fewer ids left than this request needs"

@@ -76,3 +76,30 @@ func TestARetryIsAdvisedWhereItHelps(t *testing.T) {
 		}
 	}
 }
+
+func TestAVeilHidesWhyTheServerCannotIssueAndNotWhatIsWrongWithARequest(t *testing.T) {
+	const hidden = "ids cannot be issued now; callers that may unveil them see why"
+	ended, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	for _, c := range []struct {
+		err     error
+		message string
+	}{
+		{&firn.FenceError{Worker: 7}, hidden},
+		{errors.New("of worker 7"), hidden},
+		{failure.Of(&firn.FenceError{Worker: 7}), hidden},
+		{failure.New(503, failure.Joining, "waits for the fence of worker 7").After(time.Second), hidden},
+		{&sequence.ExhaustedError{Name: "txn", Left: 7}, "the namespace has fewer ids left than this request needs"},
+		{failure.BadRequest("bad_count", "count 0"), "count 0"},
+		{failure.New(503, "overloaded", "ask later"), "ask later"},
+		{failure.OfDeadline(ended, context.DeadlineExceeded), failure.Of(failure.OfDeadline(ended, context.DeadlineExceeded)).Message},
+	} {
+		f, was := failure.Veiled(c.err), failure.Of(c.err)
+		if f.Message != c.message || f.Code != was.Code || f.Status != was.Status || f.Retry != was.Retry {
+			t.Errorf("%v: %+v", c.err, f)
+		}
+		if f.Message != was.Message && f.LogValue().String() != c.err.Error() {
+			t.Errorf("the log has %v, want %v", f.LogValue(), c.err)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func (f *Front) IssueEach(ctx context.Context, caller *access.Caller, namespace 
 			b.IDs = append(b.IDs, part.IDs...)
 			ns.answered[f.protocol].Add(float64(want))
 		case want > 1 && !failure.GaveUp(err): // there may be fewer
-			most = 1
+			most = want / 2
 		default:
 			return f.failed(ns.name, n-len(b.IDs), err)
 		}

@@ -52,7 +52,7 @@ func (p *pool) held() (*lease.Lease, error) {
 			reason, retry = w.String(), min(max(left, time.Second), longestRetry)
 		}
 	}
-	return nil, failure.New(http.StatusServiceUnavailable, "joining",
+	return nil, failure.New(http.StatusServiceUnavailable, failure.Joining,
 		"pool %s: the server is joining it: %s. Namespaces of other kinds and pools may be served already", p.name, reason).After(retry)
 }
 
@@ -84,24 +84,15 @@ func (p *pool) close(ctx context.Context) error {
 type leased struct{ pool *pool }
 
 func (l leased) fill(ctx context.Context, ids []firn.ID) error {
-	return l.pool.take(ctx, len(ids), func(ctx context.Context, held *lease.Lease, n int) (int, error) {
+	held, err := l.pool.held()
+	if err != nil {
+		return err
+	}
+	return l.pool.queue.take(ctx, len(ids), func(ctx context.Context, n int) (int, error) {
 		filled, err := held.Fill(ctx, ids[:n])
 		ids = ids[filled:]
 		return filled, err
 	})
-}
-
-// take takes n ids in turn with other requests.
-func (p *pool) take(ctx context.Context, n int, take func(ctx context.Context, held *lease.Lease, n int) (int, error)) error {
-	held, err := p.held()
-	if err != nil {
-		return err
-	}
-	err = p.queue.take(ctx, n, func(ctx context.Context, n int) (int, error) { return take(ctx, held, n) })
-	if errors.Is(err, slowError{}) && p.queue.always {
-		p.mend.begin() // acquiring another worker may take longer than a request waits
-	}
-	return err
 }
 
 func (l leased) state(s *State)            { l.pool.show(s) }
@@ -179,7 +170,7 @@ func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool 
 		layout: cmp.Or(cfg.Generator.Layout, firn.DefaultLayout()), clock: cfg.Generator.Clock, log: s.log,
 		cancel: cancel, ended: make(chan struct{}),
 	}
-	p.queue = newQueue(cfg.Generator)
+	p.queue = newQueue(cfg)
 	cfg.Store, cfg.Log = s.store, slog.New(&joinLog{s.log.Handler(), p})
 	go func() {
 		defer close(p.ended)
@@ -195,7 +186,6 @@ func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool 
 			p.err = fmt.Errorf("%s%w", who, err)
 			return
 		}
-		p.mend.patient = true
 		p.mend.look = func(ctx context.Context) error {
 			_, err := l.Next(ctx)
 			if err == nil {
@@ -253,7 +243,11 @@ func (p *pool) show(state *State) {
 }
 
 func (l leased) stretches(ctx context.Context, n int, to []firn.Stretch) ([]firn.Stretch, error) {
-	err := l.pool.take(ctx, n, func(ctx context.Context, held *lease.Lease, n int) (taken int, err error) {
+	held, err := l.pool.held()
+	if err != nil {
+		return to, err
+	}
+	err = l.pool.queue.take(ctx, n, func(ctx context.Context, n int) (taken int, err error) {
 		for taken < n {
 			run, err := held.Take(ctx, n-taken)
 			if err != nil {

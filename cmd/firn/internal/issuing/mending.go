@@ -20,8 +20,6 @@ type mending struct {
 	// look does what the next request would do, but uses up no id of a counter. It returns nil
 	// if the base can issue.
 	look func(context.Context) error
-	// patient lets look take as long as it needs.
-	patient bool
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // ends the probing in progress, or nil
@@ -73,12 +71,8 @@ func (m *mending) run(ctx context.Context) {
 // well probes once, and reports whether probing can stop. If not, the base has logged the
 // reason and has it in its state.
 func (m *mending) well(ctx context.Context) bool {
-	limited := ctx
-	if !m.patient {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, longest)
-		defer cancel()
-	}
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	err := m.look(limited)
 	return err == nil || ctx.Err() != nil || errors.Is(err, firn.ErrClosed)
 }

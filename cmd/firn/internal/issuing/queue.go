@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
+	"github.com/firn-id/firn/lease"
 )
 
 // A queue shares the ids that a generator makes in a second among addresses. Requests that find none take slices in turn:
@@ -22,10 +23,11 @@ import (
 // there are delays another address by a slice, however many requests it makes. While any request is in the queue, all go
 // through it. A request that finds its ids without it pays for one reading of a number that rarely changes.
 type queue struct {
-	slice  int          // ids of a turn
-	most   int          // ids of a request: more cannot be made in longest
-	always bool         // whether all requests enter, see newQueue
-	inside atomic.Int64 // requests
+	slice    int           // ids of a turn
+	most     int           // ids of a request: more cannot be made in longest
+	patience time.Duration // how long a request waits for a turn and its ids
+	always   bool          // whether all requests enter, see newQueue
+	inside   atomic.Int64  // requests
 
 	mu    sync.Mutex // guards all below; not held while waiting
 	taken bool       // a request has the turn
@@ -41,23 +43,25 @@ type line struct {
 
 // newQueue returns a queue whose slices have the ids of a millisecond. All requests enter it if the generator may switch
 // workers: asked with a context that has ended, it would skip that policy for the next.
-func newQueue(g firn.Config) *queue {
+func newQueue(cfg lease.Config) *queue {
+	g := cfg.Generator
 	layout := cmp.Or(g.Layout, firn.DefaultLayout())
 	tick := float64(layout.MaxSequence() + 1)
 	in := func(d time.Duration) float64 { return tick * float64(d) / float64(layout.Unit()) }
 	q := &queue{
-		slice: int(min(max(in(time.Millisecond), 1), maxRange)), most: math.MaxInt,
+		slice: int(min(max(in(time.Millisecond), 1), maxRange)), most: math.MaxInt, patience: longest + g.Rollback.Waits(),
 		always: slices.Contains(g.Rollback, firn.SwitchWorker()), lines: map[*share.Client]*line{},
 	}
 	if g.Clock != firn.ClockVirtual { // which makes them at once
 		q.most = int(min(in(longest)+in(g.Lead())+2*tick, math.MaxInt32)) // with the tick in use, and one that began before
 	}
+	if q.always {
+		q.patience += longest + cfg.Strict // for another worker
+	}
 	return q
 }
 
 // take calls take until it has taken n ids. An error of take comes with the number of ids that it has taken nevertheless.
-// It ends after longest, whatever policies there are: nothing else tells a client that is gone from one that waits, and
-// others wait for the turn.
 func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, n int) (int, error)) error {
 	if n > q.most {
 		return failure.New(http.StatusRequestEntityTooLarge, "batch_too_large",
@@ -72,8 +76,6 @@ func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, 
 	}
 	q.inside.Add(1)
 	defer q.inside.Add(-1)
-	ctx, cancel := context.WithTimeoutCause(ctx, longest, slowError{})
-	defer cancel()
 	for client := share.In(ctx); n > 0; {
 		got, err := q.turn(ctx, client, min(n, q.slice), take)
 		if err != nil {
@@ -85,15 +87,18 @@ func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, 
 }
 
 // slowError ends a wait: of a layout whose ticks are long, or of a virtual clock that begins later, ids may come in hours.
-type slowError struct{}
+type slowError struct{ after time.Duration }
 
-func (slowError) Error() string {
-	return fmt.Sprintf("the pool did not make the ids of this request within %v: ask for fewer at a time", longest)
+func (e slowError) Error() string {
+	return fmt.Sprintf("the pool made no id for this request within %v", e.after)
 }
 func (slowError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// turn waits for a request's turn and takes a slice.
+// turn waits for a request's turn and takes a slice. It ends after a while, since nothing else would tell a client that is
+// gone from one that waits, and others wait for the turn.
 func (q *queue) turn(ctx context.Context, client *share.Client, n int, take func(ctx context.Context, n int) (int, error)) (int, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, q.patience, slowError{q.patience})
+	defer cancel()
 	if came := q.enter(client); came != nil {
 		select {
 		case <-came:

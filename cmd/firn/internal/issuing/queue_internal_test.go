@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
+	"github.com/firn-id/firn/lease"
 )
 
 // A scarce source has no id at once, and needs a millisecond for each slice.
@@ -31,7 +32,7 @@ func addresses(t *testing.T) (here, there context.Context) {
 
 func TestAnAddressThatAsksForMoreIDsThanThereAreDelaysOthersByASlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, from := newQueue(firn.Config{}), &scarce{}
+		q, from := newQueue(lease.Config{}), &scarce{}
 		if q.slice != 4096 {
 			t.Fatalf("a slice has %d ids", q.slice)
 		}
@@ -75,7 +76,7 @@ func TestAnAddressThatAsksForMoreIDsThanThereAreDelaysOthersByASlice(t *testing.
 
 func TestARequestThatEndsLosesItsTurnToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, from := newQueue(firn.Config{}), &scarce{}
+		q, from := newQueue(lease.Config{}), &scarce{}
 		here, there := addresses(t)
 		why := errors.New("gone")
 		failed := make(chan error, 4)
@@ -113,7 +114,7 @@ func TestARequestThatEndsLosesItsTurnToTheNext(t *testing.T) {
 
 // Errors that no wait would end come at once, and ids that need no wait do not enter the queue.
 func TestWhatNeedsNoWaitDoesNotEnterTheQueue(t *testing.T) {
-	q := newQueue(firn.Config{})
+	q := newQueue(lease.Config{})
 	calls := 0
 	for _, want := range []error{nil, firn.ErrClosed} {
 		err := q.take(t.Context(), 100_000, func(ctx context.Context, n int) (int, error) {
@@ -134,7 +135,7 @@ func TestAPoolThatMaySwitchWorkersIsAskedWithTheRequestsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := newQueue(firn.Config{Rollback: policies})
+	q := newQueue(lease.Config{Generator: firn.Config{Rollback: policies}})
 	err = q.take(t.Context(), 1, func(ctx context.Context, n int) (int, error) {
 		if ctx.Err() != nil {
 			t.Error("it is asked with a context that has ended")

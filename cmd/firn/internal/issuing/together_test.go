@@ -75,21 +75,20 @@ func TestARequestForMoreThanThereIsTakesNothing(t *testing.T) {
 // Whoever may not unveil ids learns neither worker nor counter from errors.
 func TestErrorsOfVeiledIDsSayNeitherWorkerNorCounter(t *testing.T) {
 	t.Setenv("KEYS", "1:001122334455667788990011223344556677889900112233445566778899aabb")
-	st := newAway()
 	text := "namespaces: {txn: {kind: sequence, from: 9223372036854775000, veil: {key_env: KEYS}}, open: {kind: sequence, from: 9223372036854775000}}\ntokens:\n" +
 		token("shop", "s", "namespaces: ['*']") + token("own", "o", "namespaces: ['*'], unveil: true")
-	s := opened(t, st, text)
-	f := s.Front(issuing.HTTP)
-	var b issuing.Batch
 	for _, c := range []struct {
 		token, name string
 		told        bool
 	}{{"s", "txn", false}, {"s", "open", true}, {"o", "txn", true}} {
+		st := newAway()
+		s := opened(t, st, text)
+		f := s.Front(issuing.HTTP)
 		caller, err := f.Identify(access.Credentials{Token: c.token, From: "10.0.0.1:99"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		st.away.Store(false)
+		var b issuing.Batch
 		err = take(t, f, caller, c.name, 10_000, &b)
 		if fail := failure.Of(err); fail.Code != "exhausted" || strings.Contains(fail.Message, "808") != c.told {
 			t.Errorf("%v: %v", c, err)
@@ -104,8 +103,8 @@ func TestErrorsOfVeiledIDsSayNeitherWorkerNorCounter(t *testing.T) {
 				t.Errorf("%v: %s", c, state.Error)
 			}
 		}
-		if err := s.Ready("txn"); err == nil || strings.Contains(fmt.Sprint(err), "sequence") {
-			t.Errorf("readiness, which anyone may ask for: %v", err)
+		if err := s.Ready(c.name); err == nil || strings.Contains(fmt.Sprint(err), "sequence") != (c.name == "open") {
+			t.Errorf("%v: readiness, which anyone may ask for: %v", c, err)
 		}
 	}
 }
