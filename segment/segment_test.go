@@ -471,7 +471,7 @@ func TestNoIDIsIssuedAfterTheLast(t *testing.T) {
 			}
 			var exhausted *segment.ExhaustedError
 			for range 3 {
-				if !errors.As(err, &exhausted) || !errors.Is(err, segment.ErrExhausted) || exhausted.Max != c.last {
+				if !errors.As(err, &exhausted) || !errors.Is(err, segment.ErrExhausted) || exhausted.Max != c.last || exhausted.Name != "orders" {
 					t.Fatalf("%+v step %d: %v", c, step, err)
 				}
 				w.stage.now += time.Second

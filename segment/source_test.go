@@ -280,7 +280,7 @@ func TestASourceNeedsAStore(t *testing.T) {
 }
 
 func TestSettingsThatASourceIgnoresAreRefused(t *testing.T) {
-	for _, cfg := range []segment.Config{{Start: 5}, {Offset: 1, Stride: 2}, {Stride: 2}, {Form: store.Form{Name: "veiled"}}, {Form: store.Form{Keys: map[string]string{"0": "key"}}}} {
+	for _, cfg := range []segment.Config{{Start: 5}, {Offset: 1}, {Offset: 1, Stride: 2}, {Stride: 2}, {Form: store.Form{Name: "veiled"}}, {Form: store.Form{Keys: map[string]string{"0": "key"}}}} {
 		cfg.Source = listed()
 		if _, err := segment.New(cfg); err == nil || !strings.Contains(err.Error(), "Config.Source has its own ids") {
 			t.Errorf("%+v: %v", cfg, err)
