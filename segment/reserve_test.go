@@ -92,8 +92,8 @@ func TestConsecutiveIDsAreRefusedIfTheNameCannotHaveThem(t *testing.T) {
 		}
 	}
 	striped := w.name(w.open(func(c *segment.Config) { c.Offset, c.Stride = 1, 4 }), "striped")
-	if _, err := striped.Reserve(t.Context(), 2); !errors.Is(err, segment.ErrNotConsecutive) {
-		t.Errorf("of a stride: %v", err)
+	if _, err := striped.Reserve(t.Context(), 2); !errors.Is(err, segment.ErrNotConsecutive) || striped.State().Fetches != 0 {
+		t.Errorf("of a stride: %v, %+v", err, striped.State())
 	}
 	end := w.name(w.open(steps(10, 10), func(c *segment.Config) { c.Max = 25 }), "end")
 	w.row(end, 20)

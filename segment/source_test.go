@@ -287,6 +287,12 @@ func TestSettingsThatASourceIgnoresAreRefused(t *testing.T) {
 		}
 	}
 	r := segment.Range{First: 5, Count: 3}
+	for id := range r.All() {
+		if id != 5 {
+			t.Errorf("%d, although the loop has ended", id)
+		}
+		break
+	}
 	if got := slices.Collect(r.All()); r.Last() != 7 || !slices.Equal(got, []firn.ID{5, 6, 7}) || !slices.Equal(r.AppendTo(nil), got) {
 		t.Errorf("without a stride: %v to %d", got, r.Last())
 	}

@@ -201,3 +201,17 @@ func TestWhoHasNotWrittenSinceIsNotSeenAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestABackoffSaysWhatWasInTheWay(t *testing.T) {
+	for want, b := range map[string]backoff{
+		"others were quicker 2 times":                                  {conflicts: 2},
+		"3 writes were not confirmed":                                  {lost: 3},
+		"others were quicker 1 times, and 3 writes were not confirmed": {conflicts: 1, lost: 3},
+		"others were quicker 1 times":                                  {conflicts: 1},
+		"others were quicker 0 times":                                  {},
+	} {
+		if got := b.why(); got != want {
+			t.Errorf("%+v: %s", b, got)
+		}
+	}
+}
