@@ -62,7 +62,10 @@ func TestErrorsSayWhatIsAllowed(t *testing.T) {
 	if n, err := s.Fill(t.Context(), make([]firn.ID, 60)); n != 50 || err == nil || !strings.Contains(err.Error(), `sequence "txn" has 50 ids left`) {
 		t.Errorf("%d, %v", n, err)
 	}
-	one, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: 1, Timeout: time.Millisecond})
+	if _, err := sequence.New(sequence.Config{Store: memstore.New(nil), Timeout: time.Millisecond}); err != nil {
+		t.Error(err)
+	}
+	one, err := sequence.New(sequence.Config{Store: memstore.New(nil), Max: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
