@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/firn-id/firn/bench/internal/host"
@@ -83,11 +84,19 @@ func (r *mariadbNode) ready(primary *node) error {
 	if err != nil {
 		return err
 	}
-	out, err := mariadb(r.server, fmt.Sprintf("SELECT MASTER_GTID_WAIT('%s', %d)", at, int(waitTime.Seconds())))
-	if err == nil && out != "0" {
-		err = fmt.Errorf("timeout after %v: %s is not at %s", waitTime, r.name, at)
+	for again := range 2 {
+		out, err := mariadb(r.server, fmt.Sprintf("SELECT MASTER_GTID_WAIT('%s', %d)", at, int(waitTime.Seconds())))
+		if err != nil || out == "0" {
+			return err
+		}
+		if again == 0 { // as an operator would
+			if _, err := mariadb(r.server, "STOP SLAVE; START SLAVE"); err != nil {
+				return err
+			}
+		}
 	}
-	return err
+	status, err := mariadb(r.server, "SHOW SLAVE STATUS")
+	return errors.Join(fmt.Errorf("timeout after %v: %s is not at %s: %s", waitTime, r.name, at, status), err)
 }
 
 // promote implements [member]. It first applies what was acknowledged.
