@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
-	"github.com/firn-id/firn/store/memstore"
 )
 
 // row takes ids in a row and notes them.
@@ -235,54 +233,6 @@ func TestTheNextRangeGoesToACallerThatWaitsForARow(t *testing.T) {
 	}
 	if woken == 0 {
 		t.Error("no caller has waited")
-	}
-}
-
-func TestConsecutiveCallersBesideOthers(t *testing.T) {
-	s, err := segment.New(segment.Config{Store: memstore.New(nil), MinStep: 100, MaxStep: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := s.Namespace("orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	seen := map[firn.ID]bool{}
-	var group sync.WaitGroup
-	for worker := range 8 {
-		group.Go(func() {
-			last := firn.ID(0)
-			for i := range 400 {
-				var r segment.Range
-				var err error
-				if worker%2 == 0 {
-					r, err = n.Reserve(t.Context(), 1+i%40)
-				} else {
-					r, err = n.Take(t.Context(), 1+i%7)
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if r.First <= last {
-					t.Errorf("%v after %d", r, last)
-				}
-				last = r.Last()
-				mu.Lock()
-				for id := range r.All() {
-					if seen[id] {
-						t.Errorf("id %d a second time", id)
-					}
-					seen[id] = true
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	group.Wait()
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -141,7 +141,7 @@ func TestSoManyIDsMayBeTakenAtOnce(t *testing.T) {
 	}
 }
 
-func TestCallersThatNeedAllBesideOthers(t *testing.T) {
+func TestCallersOfAllVerbsBesideEachOther(t *testing.T) {
 	s := mustOpen(t, segment.Config{Store: memstore.New(nil), MinStep: 100, MaxStep: 100})
 	n, err := s.Namespace("orders")
 	if err != nil {
@@ -150,7 +150,7 @@ func TestCallersThatNeedAllBesideOthers(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[firn.ID]bool{}
 	var group sync.WaitGroup
-	for worker := range 8 {
+	for worker := range 16 {
 		group.Go(func() {
 			last := firn.ID(0)
 			for i := range 400 {

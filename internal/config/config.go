@@ -45,7 +45,7 @@ func RequiredArgument(pkg, name string, value any) error {
 	return nil
 }
 
-// missing returns why value is none, or "".
+// missing says what is wrong with a value that must be there; "" if nothing is.
 func missing(value any) string {
 	v := reflect.ValueOf(value)
 	switch {

@@ -177,7 +177,8 @@ func TestARemovedTokenEndsWhileACounterIsPrepared(t *testing.T) {
 		applied := make(chan error, 1)
 		cfg := config(t, text("2000", shop))
 		go func() { applied <- s.Apply(t.Context(), cfg) }()
-		time.Sleep(1001 * time.Millisecond)
+		time.Sleep(time.Second) // of the test's own time
+		synctest.Wait()
 		if err := take(t, f, caller, "orders", 1, &b); failure.Of(err).Status != 401 {
 			t.Errorf("a token that was taken out: %v", err)
 		}

@@ -79,7 +79,7 @@ func TestErrorsOfVeiledIDsSayNeitherWorkerNorCounter(t *testing.T) {
 		token("shop", "s", "namespaces: ['*']") + token("own", "o", "namespaces: ['*'], unveil: true")
 	for _, c := range []struct {
 		token, name string
-		told        bool
+		shown       bool
 	}{{"s", "txn", false}, {"s", "open", true}, {"o", "txn", true}} {
 		st := newAway()
 		s := opened(t, st, text)
@@ -90,16 +90,16 @@ func TestErrorsOfVeiledIDsSayNeitherWorkerNorCounter(t *testing.T) {
 		}
 		var b issuing.Batch
 		err = take(t, f, caller, c.name, 10_000, &b)
-		if fail := failure.Of(err); fail.Code != "exhausted" || strings.Contains(fail.Message, "808") != c.told {
+		if fail := failure.Of(err); fail.Code != "exhausted" || strings.Contains(fail.Message, "808") != c.shown {
 			t.Errorf("%v: %v", c, err)
 		}
 		st.away.Store(true)
 		err = take(t, f, caller, c.name, 1, &b)
-		if fail := failure.Of(err); fail.Code != "store_unavailable" || strings.Contains(fail.Message, "sequence") != c.told {
+		if fail := failure.Of(err); fail.Code != "store_unavailable" || strings.Contains(fail.Message, "sequence") != c.shown {
 			t.Errorf("%v, the store is away: %v", c, err)
 		}
 		for _, state := range list(t, f, caller) {
-			if state.Namespace == c.name && strings.Contains(state.Error, "sequence") != c.told {
+			if state.Namespace == c.name && strings.Contains(state.Error, "sequence") != c.shown {
 				t.Errorf("%v: %s", c, state.Error)
 			}
 		}
