@@ -104,7 +104,8 @@ const (
 	endOfPort = 32_000
 )
 
-// FreePort returns a loopback port that nothing listens on, and that no other call in this process returns.
+// FreePort returns a loopback port that nothing listens on, and that no other call returns while this process runs, in
+// this process or another.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	port, err := UnusedPort()
@@ -119,23 +120,37 @@ func UnusedPort() (int, error) {
 	var last error
 	for range 100 {
 		port := firstPort + rand.IntN(endOfPort-firstPort)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			err = l.Close()
+		if last = reserve(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); last == nil {
+			return port, nil
 		}
-		if err == nil {
-			if _, taken := portsTaken.LoadOrStore(port, true); !taken {
-				return port, nil
-			}
-			err = fmt.Errorf("port %d: taken in this process", port)
-		}
-		last = err
 	}
 	return 0, fmt.Errorf("no free port from %d to %d was found: %w", firstPort, endOfPort-1, last)
 }
 
-// portsTaken holds the ports that this process has given away: their servers may be down for a moment.
-var portsTaken sync.Map
+// reserve binds UDP's port of the same number, which no server here uses, until the process ends: a server may be down
+// for a moment, or not up yet, and the test of another package would then share one server with this one.
+func reserve(address string) error {
+	reservation, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		return errors.Join(err, reservation.Close())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	reservations = append(reservations, reservation) // a connection that nothing refers to is closed
+	return nil
+}
+
+var (
+	mu           sync.Mutex
+	reservations []net.PacketConn
+)
 
 // own gives path to the account the server runs under.
 func (s *Server) own(path string) error {

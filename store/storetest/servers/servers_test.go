@@ -3,10 +3,13 @@
 package servers_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +54,14 @@ func answers(t *testing.T, addr string, want bool) {
 	}
 	if (err == nil) != want {
 		t.Errorf("%s: %v", addr, err)
+	}
+}
+
+func TestAFreePortIsReserved(t *testing.T) {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(servers.FreePort(t)))
+	runtime.GC() // closes what nothing refers to
+	if other, err := net.ListenPacket("udp", address); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("another process may take %s: %v, %v", address, other, err)
 	}
 }
 
