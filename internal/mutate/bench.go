@@ -36,7 +36,7 @@ type bench struct {
 	mu     sync.Mutex
 	files  map[string]string   // built, by group and package
 	tests  map[string][]string // that killed mutants, the latest first, by command and function
-	limits map[string]limit    // by group and command
+	limits map[string]limit    // by command, and by file for groups of several mutants
 }
 
 // A binary is a command with a group of mutants in it.
@@ -115,7 +115,7 @@ const likelyTests = 6
 
 // build returns a command with a group in it. The first run without a mutant sets the limits of the
 // runs with one. A mutant in a group of its own is always active, so its limits come from the original
-// source.
+// sources, whatever the file.
 func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,13 +123,13 @@ func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) 
 	if err != nil {
 		return nil, err
 	}
-	off := file
+	off, name := file, fmt.Sprint(c, g[0].src.name)
 	if len(g) == 1 {
+		name = fmt.Sprint(c)
 		if off, err = b.made(ctx, c, group{{src: g[0].src}}); err != nil {
 			return nil, err
 		}
 	}
-	name := fmt.Sprint(c, g[0].src.name, len(g) > 1)
 	if b.limits[name] == (limit{}) {
 		r := b.run(ctx, c, off, limit{time.Hour, time.Hour}, 0)
 		if r.exit != nil {
