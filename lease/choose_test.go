@@ -140,7 +140,8 @@ func TestTheClockOfTheOthersIsTheirMedian(t *testing.T) {
 			p.Slots = append(p.Slots,
 				Slot{Host: host, At: noon.Add(time.Duration(m) * time.Minute), Fence: 1000},
 				Slot{Host: host, At: noon.Add(24 * time.Hour), Fence: 1000}, // it crashed while its clock was wrong
-				Slot{Host: host, At: noon.Add(-24 * time.Hour), Fence: 999}) // it crashed yesterday
+				Slot{Host: host, At: noon.Add(-24 * time.Hour), Fence: 999}, // it crashed yesterday
+				Slot{Host: host, At: noon.Add(-24 * time.Hour), Fence: 1000, Free: true})
 		}
 		at, ok := clockOfOthers(p, 1000)
 		if ok != (c.want >= 0) || ok && !at.Equal(noon.Add(time.Duration(c.want)*time.Minute)) {

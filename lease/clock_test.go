@@ -115,6 +115,7 @@ func TestAnAskIsMovedToThePresent(t *testing.T) {
 		{0, Ask{Now: now + 2000, From: now + 2005}, Ask{Now: now + 1000, From: now + 2005}}, // the clock was ahead
 		{0, Ask{Now: now - 2000, From: now + 1005}, Ask{Now: now + 1000, From: now + 1005}}, // it was behind
 		{0, Ask{Now: now + 1000, From: end - 1}, Ask{Now: now + 1000, From: end - 1}},
+		{0, Ask{Now: now + 1000, From: end + 1}, Ask{Now: now + 1000, From: end}}, // an earlier life may have used the last tick
 		{2 * time.Second, Ask{Now: now + 1000, From: now + 1500}, Ask{Now: now + 3000, From: now + 3005}},
 		{0, Ask{Now: now + 3000, From: now + 9000}, Ask{Now: now + 3000, From: now + 9000}}, // its last id
 	} {

@@ -91,6 +91,7 @@ func TestAHolderKeepsWhatWasConfirmed(t *testing.T) {
 		"a later claim that reaches less far":       {slot("me", 101, 150), 150, 200, "lost"},
 		"given back here":                           {given(slot("me", 100, 150)), 150, 200, "lost"},
 		"another's, after the fence":                {slot("other", 200, 300), 250, 200, "lost"},
+		"another's, after the fence, at it":         {slot("other", 200, 300), 200, 200, "lost"},
 		"another's, below the fence":                {slot("other", 199, 300), 150, 200, "overlap"},
 		"another's, below the fence, after it":      {slot("other", 199, 300), 250, 200, "overlap"},
 		"another's, of a version that had no after": {slot("other", noFence, 300), 150, 200, "lost"},
@@ -407,6 +408,16 @@ func TestAGrantReachesAWindowBeyondWhatIsAsked(t *testing.T) {
 	} {
 		if got := c.ask.fence(c.after, l); got != c.want {
 			t.Errorf("%+v after %d: up to %d, want %d", c.ask, c.after, got, c.want)
+		}
+	}
+}
+
+// Ticks of the default lead are ahead of the clock too, though no setting names it.
+func TestALeadBeyondTheToleranceIsRefused(t *testing.T) {
+	for ahead, want := range map[time.Duration]bool{-1: true, 0: false, time.Millisecond: true, 11 * time.Millisecond: false} {
+		err := easy().counted(firn.Config{Layout: easy().layout, Ahead: ahead})
+		if e := (*firn.RangeError)(nil); (err == nil) != want || err != nil && (!errors.As(err, &e) || e.Field != "Ahead") {
+			t.Errorf("ahead %v: %v", ahead, err)
 		}
 	}
 }

@@ -576,3 +576,70 @@ func TestARenewalThatIsNotConfirmedMovesNoFence(t *testing.T) {
 		t.Errorf("a confirmed renewal moved the fence from %d to %d", granted.Through, renewed.Through)
 	}
 }
+
+// A look that read before a renewal, and ends after it, does not take the fence back.
+func TestALookBesideARenewalKeepsTheFurtherFence(t *testing.T) {
+	w := newWorld(t)
+	hooks := &hooked{Store: w.mem}
+	s, ask := w.slots(t, func(c *Config) { c.Store = hooks })
+	grant := must(s.Acquire(t.Context(), ask))
+	w.time.Pass(40 * time.Second)
+	var renewed firn.Grant
+	hooks.afterRead = func() { renewed = must(s.Renew(t.Context(), grant, ask())) }
+	if err := s.Look(t.Context(), grant); err != nil || renewed.Through <= grant.Through {
+		t.Fatalf("%v, renewed up to %d", err, renewed.Through)
+	}
+	if h := must(s.holding(grant)); h.fence != renewed.Through {
+		t.Errorf("it holds up to %d, confirmed are ticks up to %d", h.fence, renewed.Through)
+	}
+}
+
+// The restored slot comes through only after newcomers have stopped waiting: another may have been granted the worker, and
+// be forgotten too.
+func TestAForgottenSlotThatIsWrittenTooLateIsAnOverlap(t *testing.T) {
+	for late, want := range map[time.Duration]error{time.Second: nil, 5 * time.Second: ErrOverlap} {
+		w := newWorld(t)
+		slow := &slowWrites{remote{w.store, w.time.Wall, nil}, w.time, 0}
+		s, ask := w.slots(t, func(c *Config) { c.Store = slow })
+		grant := must(s.Acquire(t.Context(), ask))
+		w.time.Pass(3 * time.Second)
+		w.forgets("0")
+		slow.takes = late
+		if err := s.Look(t.Context(), grant); !errors.Is(err, want) {
+			t.Errorf("writes that take %v: %v", late, err)
+		}
+	}
+}
+
+// The first try of the write loses a race, and finds less than was confirmed again: one loss is counted, and logged once.
+func TestALossOfTheStoreIsAnnouncedOnce(t *testing.T) {
+	w := newWorld(t)
+	var log strings.Builder
+	hooks := &hooked{Store: w.mem}
+	s, ask := w.slots(t, func(c *Config) { c.Store, c.Log = hooks, logTo(&log) })
+	grant := must(s.Acquire(t.Context(), ask))
+	older := must(register.Encode(Slot{Owner: s.rules.token, After: grant.After, Fence: grant.Through - 1, Write: 1}))
+	w.forgets("0")
+	wrote := false
+	hooks.beforeWrite = func() { wrote = true; w.put(theSlot, older) }
+	if err := s.Look(t.Context(), grant); err != nil || !wrote {
+		t.Fatalf("%v, a race: %t", err, wrote)
+	}
+	if n := strings.Count(log.String(), "the store has less"); n != 1 || s.setBacks.Load() != 1 {
+		t.Errorf("logged %d times, counted as %d:\n%s", n, s.setBacks.Load(), log.String())
+	}
+}
+
+// A pool that this process did not make strict may have been made so since.
+func TestAnAlarmKeepsALongerStrictWait(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	must(s.Acquire(t.Context(), ask))
+	record := must(Inspect(t.Context(), w.mem, "default"))
+	record.Strict = Duration(time.Hour)
+	w.put("firn/default/pool", must(register.Encode(record)))
+	must(0, s.alarm(t.Context()))
+	if got := must(Inspect(t.Context(), w.mem, "default")); got.Strict != record.Strict || got.Open {
+		t.Errorf("%+v", got)
+	}
+}

@@ -277,6 +277,9 @@ func TestALossIsCountedAndLoggedOnce(t *testing.T) {
 	lose(1)
 	source.give = []int64{2}
 	l.turn(context.Background())
+	if !strings.Contains(log.String(), `msg="worker leased" worker=2 fence=`) {
+		t.Errorf("the new worker is not logged: %s", log.String())
+	}
 	lose(2)
 	source.lost = false // its slot is there again
 	clock.Pass(40 * time.Second)
@@ -312,12 +315,13 @@ func TestUnusedGrantsAreReleased(t *testing.T) {
 	for range 3 { // 1 again: its first grant has passed
 		must(l.other(context.Background(), ask))
 	}
+	again := l.spare[1]
 	if err := l.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(source.released)
-	if !slices.Equal(source.released, []int64{1, 2, 3}) {
-		t.Errorf("given back are %v", source.released)
+	if !slices.Equal(source.released, []int64{1, 2, 3}) || source.of != again {
+		t.Errorf("given back are %v, at last %+v, not %+v", source.released, source.of, again)
 	}
 	source.released = nil
 	if _, err := l.switchWorker(context.Background(), 0); !errors.Is(err, firn.ErrClosed) || len(source.give) != 1 {
@@ -336,7 +340,7 @@ func TestOnlyTheFirstOfManyFailuresIsAWarning(t *testing.T) {
 	for i, c := range []struct {
 		err      error
 		warnings int
-	}{{errAway, 1}, {errAway, 1}, {nil, 1}, {errAway, 2}} {
+	}{{errAway, 1}, {errAway, 1}, {nil, 1}, {errAway, 2}, {nil, 2}, {nil, 2}} {
 		source.err = c.err
 		if looked := l.turn(context.Background()); looked != (c.err == nil) {
 			t.Errorf("turn %d: %t", i, looked)
@@ -345,8 +349,8 @@ func TestOnlyTheFirstOfManyFailuresIsAWarning(t *testing.T) {
 			t.Errorf("turn %d: logged %d times, the last is %v", i, n, l.State().Err)
 		}
 	}
-	if s := l.State(); s.Errors != 3 {
-		t.Errorf("%+v", s)
+	if s, n := l.State(), strings.Count(log.String(), "the worker is kept again"); s.Errors != 3 || n != 2 {
+		t.Errorf("%+v; that it is kept again is logged %d times", s, n)
 	}
 	l.gen.Stop()
 	var debug strings.Builder

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ type leaver struct {
 	give     []int64 // the workers it hands out, in that order
 	asked    []int64 // to take back
 	released []int64
+	of       firn.Grant // the latest that was released
 	fail     func(ctx context.Context, worker int64) error
 }
 
@@ -45,7 +47,7 @@ func (s *leaver) Release(ctx context.Context, held firn.Grant, _ firn.Tick) erro
 			return err
 		}
 	}
-	s.released = append(s.released, held.Worker)
+	s.released, s.of = append(s.released, held.Worker), held
 	return nil
 }
 
@@ -126,12 +128,17 @@ func TestCloseGivesBackAWorkerLeftWhoseReleaseFailedOrSaysSo(t *testing.T) {
 		default:
 			source.fail = nil
 		}
+		var log strings.Builder
+		l.cfg.Log = logTo(&log)
 		if errs := l.State().Errors; (errs == 0) != (how == "is cut off by Close" || how == "comes to one that is lost") {
 			t.Errorf("the release %s: %d errors", how, errs)
 		}
 		err := l.Close(context.Background())
 		if !slices.Equal(source.released, want) || (err != nil) != (how == "fails for good") {
 			t.Errorf("the release %s: given back are %v, and Close says %v", how, source.released, err)
+		}
+		if strings.Contains(log.String(), "could not give a worker back") != (err != nil) {
+			t.Errorf("the release %s: the log has %q", how, log.String())
 		}
 		source.fail, source.released = nil, nil
 		again := l.Close(context.Background())
@@ -406,5 +413,73 @@ func TestTheWorkerOfAnOverlapMayBeGrantedAgain(t *testing.T) {
 	l.turn(t.Context())
 	if _, err := l.Next(t.Context()); err != nil || l.grant.Worker != 1 || l.grant.After < before.After {
 		t.Errorf("on %+v: %v", l.grant, err)
+	}
+}
+
+// A switch ends the outage that it follows: the next failure is news.
+func TestAFailureAfterASwitchIsLogged(t *testing.T) {
+	source := &nowhere{leaver: &leaver{give: []int64{1}}}
+	l, clock := switching(t, source)
+	var log strings.Builder
+	l.cfg.Log = logTo(&log)
+	for round := range 3 {
+		clock.Step(-10 * time.Second)
+		if _, err := l.Next(t.Context()); !errors.Is(err, errAway) {
+			t.Fatal(err)
+		}
+		source.give = []int64{int64(round) + 2}
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(log.String(), "could not switch worker"); n != round+1 {
+			t.Errorf("%d failures are logged %d times:\n%s", round+1, n, log.String())
+		}
+	}
+}
+
+// The claim of the new worker may be some calls old: its first look begins at once.
+func TestASwitchHurriesTheNextLook(t *testing.T) {
+	l, clock := switching(t, &leaver{give: []int64{1, 2}})
+	for _, want := range []bool{false, true} {
+		if want {
+			goBack(t, l, clock)
+		}
+		pause, end := l.awaited(t.Context())
+		if ended := pause.Err() != nil; ended != want {
+			t.Errorf("after a switch: %t; the pause has ended: %t", want, ended)
+		}
+		end()
+	}
+}
+
+// The answer of a release was lost, and another was granted the worker since: the next try does not take that for a loss of
+// the store.
+func TestARepeatedReleaseLeavesALaterGrantAlone(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(t.Context(), ask))
+	applied := false
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch {
+		case applied:
+			return storetest.FailUnapplied
+		case c.Op == storetest.OpCompareAndSwap:
+			applied = true
+			return storetest.FailApplied
+		}
+		return storetest.Pass
+	}
+	last := grant.After + 1
+	if err := s.Release(t.Context(), grant, last); err == nil {
+		t.Fatal("its answer was lost")
+	}
+	w.store.Script = nil
+	w.time.Pass(time.Second)
+	other, ask := w.slots(t)
+	later := must(other.Acquire(t.Context(), ask))
+	must(0, s.Release(t.Context(), grant, last))
+	must(0, other.Look(t.Context(), later))
+	if w.closed() || s.setBacks.Load() != 0 {
+		t.Errorf("closed: %t, %d losses", w.closed(), s.setBacks.Load())
 	}
 }

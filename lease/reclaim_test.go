@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/store"
 )
 
 // slots returns a source over the world's store, and what to ask it for.
@@ -389,5 +391,17 @@ func TestASlotCanBeLeasedFromWhenItIsFree(t *testing.T) {
 		if s.rules.idle(slot, at-1) || !s.rules.idle(slot, at) {
 			t.Errorf("gone %v: it is not idle from %v on", test.gone, free)
 		}
+	}
+}
+
+func TestAWorkerNeverUsedIsNotReclaimed(t *testing.T) {
+	w := newWorld(t)
+	w.start(small)
+	free := 1 - must(Inspect(t.Context(), w.mem, "default")).Slots[0].Worker
+	if _, err := Reclaim(t.Context(), w.mem, "default", 0, free, time.Time{}); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "never used") {
+		t.Errorf("%v", err)
+	}
+	if slots := must(Inspect(t.Context(), w.mem, "default")).Slots; len(slots) != 1 {
+		t.Errorf("it has made a slot: %+v", slots)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,13 @@ import (
 // Keys that are not slots of the pool are ignored, and do not hide others.
 func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 	record := Pool{Layout: layout("41/1/4/12"), Open: true}
+	if _, err := readPool("p", []store.Entry{{Key: "firn/p/pool", Value: []byte(`{"layout":"41/1/4/12","grace":"12 s"}`), Revision: 1}}); !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), `"12 s"`) {
+		t.Errorf("a duration that is none: %v", err)
+	}
+	wide := []store.Entry{{Key: "firn/p/pool", Value: []byte(`{"layout":"40/5/5/12"}`), Revision: 1}, {Key: "firn/p/slot/19/29", Value: must(register.Encode(Slot{Fence: 9, Owner: "o"})), Revision: 2}}
+	if p, err := readPool("p", wide); err != nil || p.slot(19, 29).revision != 2 {
+		t.Errorf("decimal numbers: %+v, %v", p, err)
+	}
 	entries := []store.Entry{{Key: "firn/p/other", Value: []byte("x"), Revision: 1}, {Key: "firn/p/pool", Value: must(register.Encode(record)), Revision: 2}}
 	for _, name := range []string{"slot/0/3", "slot/0/03", "slot/0/16", "slot/0/x", "slot/1/05", "slot/1/05/6", "slot/2/05", "slot/1/-5", "zone"} {
 		entries = append(entries, store.Entry{Key: "firn/p/" + name, Value: must(register.Encode(Slot{Fence: 9, Owner: "o"})), Revision: 3})

@@ -117,3 +117,24 @@ func TestSparesThatCannotBeUsedAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// All are held: the error says when the first of them is idle, whichever that is.
+func TestAFullListOfSparesSaysWhenTheFirstIsIdle(t *testing.T) {
+	for _, first := range []int64{7, 8, 9} {
+		w := newWorld(t)
+		s, ask := w.slots(t, func(c *Config) { spared(8, 9)(c); c.Generator.Layout = firn.DefaultLayout() })
+		s.hold(holding{worker: 1})
+		pool := Pool{}
+		for _, worker := range []int64{7, 8, 9} {
+			slot := Slot{Worker: worker, Fence: ask().Now + 2000}
+			if worker == first {
+				slot.Fence -= 1000
+			}
+			pool.Slots = append(pool.Slots, slot)
+		}
+		_, err := s.pick(t.Context(), pool, ask())
+		if full := (*FullError)(nil); !errors.As(err, &full) || !full.Next.Equal(s.rules.idleAt(pool.slot(0, first))) {
+			t.Errorf("worker %d is idle first: %v", first, err)
+		}
+	}
+}

@@ -338,3 +338,20 @@ func TestALateGrantCoversTheLead(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// Such a source does not know what was used: ids of an earlier life may be as far ahead as the policy allows.
+func TestANewHolderAsksForTicksAboveThePolicysLead(t *testing.T) {
+	clock := newMachine()
+	generator := ahead(5000)
+	generator.Time = clock
+	for _, source := range []Source{Fixed(1), &only{}} {
+		l := kept(source, generator)
+		ask, want := l.newAsk(0), firn.Tick(1)
+		if !source.Traits().Fences {
+			want += 5000
+		}
+		if got := ask.From - ask.Now; got != want {
+			t.Errorf("%T: it asks for %d ticks ahead, want %d", source, got, want)
+		}
+	}
+}
