@@ -33,10 +33,11 @@ type bench struct {
 	plan   plan
 	slack  time.Duration
 
-	mu     sync.Mutex
-	files  map[string]string   // built, by group and package
-	tests  map[string][]string // that killed mutants, the latest first, by command and function
-	limits map[string]limit    // by command, and by file for groups of several mutants
+	mu      sync.Mutex
+	files   map[string]string   // built, by group and package
+	covered map[string]coverage // by command and folder
+	tests   map[string][]string // that killed mutants, the latest first, by command and function
+	limits  map[string]limit    // by command, and by file for groups of several mutants
 }
 
 // A binary is a command with a group of mutants in it.
@@ -56,18 +57,23 @@ type verdict struct {
 	cost time.Duration // processor time
 }
 
-// try runs the commands with the nth mutant of a group, from 1, until one fails. The tests that killed the function's
-// latest mutants come first.
+// try runs the commands with the nth mutant of a group, from 1, until one fails.
 func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 	v := verdict{fate: survived}
 	for _, c := range b.plan.of(g[0].src.name) {
+		commands, err := b.narrowed(ctx, c, g[nth-1])
+		if err != nil {
+			return v, err
+		}
+		if len(commands) == 0 {
+			continue // no test of this command reaches it
+		}
 		bin, err := b.build(ctx, c, g)
 		if err != nil {
 			return v, err
 		}
-		tests := fmt.Sprint(c, g[0].src.name, g[nth-1].fn)
-		for _, c := range append(b.likely(c, tests), c) {
-			r := b.run(ctx, c, bin.file, bin.limit, nth)
+		for _, narrow := range commands {
+			r := b.run(ctx, narrow, bin.file, bin.limit, nth)
 			v.cost += r.cost
 			switch {
 			case ctx.Err() != nil:
@@ -77,7 +83,7 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 				return v, nil
 			case r.exit != nil:
 				v.fate, v.by = killed, c.String()+": "+why(r.output)
-				b.learn(tests, why(r.output))
+				b.learn(functionOf(c, g[nth-1]), why(r.output))
 				return v, nil
 			}
 		}
@@ -85,16 +91,43 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 	return v, nil
 }
 
-// likely returns the command limited to tests that have killed mutants; none if it selects tests itself.
-func (b *bench) likely(c command, tests string) []command {
+// narrowed returns a command as the tests that reach a mutant, before them those that killed the latest mutants of its
+// function. A command that selects tests itself, or is none, stays as it is.
+func (b *bench) narrowed(ctx context.Context, c command, m mutant) ([]command, error) {
+	if !c.test || strings.Contains(c.String(), "-test.run=") {
+		return []command{c}, nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if known := b.tests[tests]; known != nil && !strings.Contains(c.String(), "-test.run=") {
-		c.args = append(slices.Clone(c.args), "-test.run=^("+strings.Join(known, "|")+")$")
-		return []command{c}
+	folder := path.Dir(m.src.name)
+	name := fmt.Sprint(c, folder)
+	if _, done := b.covered[name]; !done {
+		all, err := b.cover(ctx, c, folder)
+		if err != nil {
+			return nil, err
+		}
+		b.covered[name] = all
 	}
-	return nil
+	var commands []command
+	only := func(tests []string) {
+		narrow := c
+		narrow.args = append(slices.Clone(c.args), "-test.run=^("+strings.Join(tests, "|")+")$")
+		commands = append(commands, narrow)
+	}
+	if likely := b.tests[functionOf(c, m)]; likely != nil {
+		only(likely)
+	}
+	tests, known := b.covered[name].tests(m)
+	if !known {
+		return append(commands, c), nil
+	}
+	if tests != nil {
+		only(tests)
+	}
+	return commands, nil
 }
+
+func functionOf(c command, m mutant) string { return fmt.Sprint(c, m.src.name, m.fn) }
 
 // learn notes the test of a line such as "--- FAIL: TestX (0.00s)".
 func (b *bench) learn(tests, line string) {

@@ -92,7 +92,7 @@ func (o options) run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	r.bench = bench{dir: dir, module: module, plan: commands, slack: o.slack, files: map[string]string{}, tests: map[string][]string{}, limits: map[string]limit{}}
+	r.bench = bench{dir: dir, module: module, plan: commands, slack: o.slack, files: map[string]string{}, covered: map[string]coverage{}, tests: map[string][]string{}, limits: map[string]limit{}}
 	return r.all(ctx, out)
 }
 
