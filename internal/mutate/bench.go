@@ -37,7 +37,7 @@ type bench struct {
 	files   map[string]string   // built, by group and package
 	covered map[string]coverage // by command and folder
 	tests   map[string][]string // that killed mutants, the latest first, by command and function
-	limits  map[string]limit    // by command, and by file for groups of several mutants
+	limits  map[string]limit    // by command, and by file where groups are tried without a mutant
 }
 
 // A binary is a command with a group of mutants in it.
@@ -91,10 +91,10 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 	return v, nil
 }
 
-// narrowed returns a command as the tests that reach a mutant, before them those that killed the latest mutants of its
-// function. A command that selects tests itself, or is none, stays as it is.
+// narrowed returns a command as the tests that reach a mutant, the quick ones first, and before them those that killed the
+// latest mutants of its function. A command that selects tests itself, or is none, stays as it is.
 func (b *bench) narrowed(ctx context.Context, c command, m mutant) ([]command, error) {
-	if !c.test || strings.Contains(c.String(), "-test.run=") {
+	if !c.narrows() {
 		return []command{c}, nil
 	}
 	b.mu.Lock()
@@ -117,15 +117,29 @@ func (b *bench) narrowed(ctx context.Context, c command, m mutant) ([]command, e
 	if likely := b.tests[functionOf(c, m)]; likely != nil {
 		only(likely)
 	}
-	tests, known := b.covered[name].tests(m)
+	reaching, known := b.covered[name].tests(m)
 	if !known {
 		return append(commands, c), nil
 	}
-	if tests != nil {
-		only(tests)
+	for _, slow := range []bool{false, true} {
+		var tests []string
+		for _, r := range reaching {
+			if (r.took > quick) == slow {
+				tests = append(tests, r.test)
+			}
+		}
+		if tests != nil {
+			only(tests)
+		}
 	}
 	return commands, nil
 }
+
+// narrows reports whether a command can be limited to some tests.
+func (c command) narrows() bool { return c.test && !strings.Contains(c.String(), "-test.run=") }
+
+// quick is the most that the tests take that are tried before others.
+const quick = 100 * time.Millisecond
 
 func functionOf(c command, m mutant) string { return fmt.Sprint(c, m.src.name, m.fn) }
 
@@ -147,8 +161,7 @@ func (b *bench) learn(tests, line string) {
 const likelyTests = 6
 
 // build returns a command with a group in it. The first run without a mutant sets the limits of the
-// runs with one. A mutant in a group of its own is always active, so its limits come from the original
-// sources, whatever the file.
+// runs with one. A mutant in a group of its own is always active, so its limits come from the original sources.
 func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,9 +169,11 @@ func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) 
 	if err != nil {
 		return nil, err
 	}
-	off, name := file, fmt.Sprint(c, g[0].src.name)
+	off, name := file, fmt.Sprint(c)
+	if len(g) > 1 && c.narrows() { // another group, whose switches must change nothing
+		name += g[0].src.name
+	}
 	if len(g) == 1 {
-		name = fmt.Sprint(c)
 		if off, err = b.made(ctx, c, group{{src: g[0].src}}); err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A coverage lists the tests of a command with the blocks of a package that each of them runs. A mutant is then tried by
@@ -21,6 +22,7 @@ type coverage []reach
 // A reach is what one test runs.
 type reach struct {
 	test   string
+	took   time.Duration
 	blocks []block
 }
 
@@ -37,7 +39,7 @@ func (p place) before(q place) bool { return p.line < q.line || p.line == q.line
 
 // tests returns the tests that reach a mutant, and whether that is known: blocks have no declarations, and no conditions
 // of a case, which count as reached wherever their function is.
-func (c coverage) tests(m mutant) (names []string, known bool) {
+func (c coverage) tests(m mutant) (found []reach, known bool) {
 	if m.within == nil {
 		return nil, false
 	}
@@ -45,22 +47,22 @@ func (c coverage) tests(m mutant) (names []string, known bool) {
 	to := m.src.fset.Position(m.within.End())
 	body := block{path.Base(m.src.name), place{from.Line, from.Column}, place{to.Line, to.Column}}
 	at := place{m.line, m.col}
-	var function []string
+	var function []reach
 	for _, r := range c {
 		in := func(yes func(block) bool) bool {
 			return slices.ContainsFunc(r.blocks, func(b block) bool { return b.file == body.file && yes(b) })
 		}
 		if in(func(b block) bool { return !b.from.before(body.from) && !body.to.before(b.to) }) {
-			function = append(function, r.test)
+			function = append(function, r)
 			if in(func(b block) bool { return !at.before(b.from) && at.before(b.to) }) {
-				names = append(names, r.test)
+				found = append(found, r)
 			}
 		}
 	}
-	if names == nil {
+	if found == nil {
 		return function, true
 	}
-	return names, true
+	return found, true
 }
 
 // cover runs each test of a command by itself, to see which parts of a folder it reaches.
@@ -96,7 +98,9 @@ func (b *bench) cover(ctx context.Context, c command, folder string) (coverage, 
 		if skipped.MatchString(name) {
 			continue
 		}
+		began := time.Now()
 		out, err := run("-test.run=^"+name+"$", "-test.coverprofile="+profile)
+		took := time.Since(began)
 		if err != nil {
 			return nil, fmt.Errorf("%s of %s fails without a mutant: %w\n%s", name, c, err, out)
 		}
@@ -108,7 +112,7 @@ func (b *bench) cover(ctx context.Context, c command, folder string) (coverage, 
 		if err != nil {
 			return nil, fmt.Errorf("%s of %s: %w", name, c, err)
 		}
-		all = append(all, reach{name, blocks})
+		all = append(all, reach{name, took, blocks})
 	}
 	return all, nil
 }
