@@ -79,6 +79,43 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 	return raised, nil
 }
 
+// Look checks that the store still has the counter as far as this process knows it, and raises it otherwise: then the
+// store was wiped or set back, which State().SetBacks counts, and processes that start from now on make no id again that
+// this one knows of. A process that fetches seldom calls it every few seconds. Errors are those of Next except
+// *[ExhaustedError]. With your own [Source] it does nothing.
+func (n *Namespace) Look(ctx context.Context) error {
+	c, ok := n.all.source.(*counters)
+	if !ok {
+		return nil
+	}
+	limited, cancel := turns.WithTimeout(ctx, n.all.cfg.Time, callTimeout)
+	defer cancel()
+	return overdue(ctx, c.look(limited, n.name))
+}
+
+// look is [Namespace.Look].
+func (c *counters) look(ctx context.Context, name string) error {
+	known, err := c.enter(ctx, "look at", name)
+	if err != nil {
+		return err
+	}
+	defer known.Leave()
+	if known.High() == 0 {
+		return nil
+	}
+	_, err = c.register(name).Update(ctx, func(found store.Entry) ([]byte, error) {
+		now, err := c.read(name, found)
+		if err != nil || !c.setBack(name, found, now) {
+			return nil, err
+		}
+		return c.encode(now.use, c.stripe.from(uint64(known.High())+1), 0)
+	})
+	if err != nil {
+		return explain(ctx, "look at the counter of", name, err)
+	}
+	return nil
+}
+
 // Raise makes all later ids greater than last, to take over from another counter, or after the store
 // has forgotten some: last is the last id used, or -1. It never lowers. It drops the held ranges that
 // begin at last or below, and raises the counter in the store above last and all ids held here. Errors

@@ -127,12 +127,8 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	if err != nil {
 		return Range{}, nil, err
 	}
-	known := c.cfg.Memory.Of(name)
-	above := max(ask.Above, firn.ID(known.High()))
-	if known.High() > 0 && now.Next <= uint64(known.High()) && known.SetBack(entry.Revision) {
-		c.cfg.Log.Warn("the counter of a segment was set back, and is raised above what is known here: ids that only others know of may be made again",
-			"name", name, "next", now.Next, "above", above, "advice", "find the greatest id that anybody received, and raise the counter above it")
-	}
+	above := max(ask.Above, firn.ID(c.cfg.Memory.Of(name).High()))
+	c.setBack(name, entry, now)
 	if ours {
 		now.Next -= uint64(now.step) * uint64(c.stripe.Stride)
 	}
@@ -145,6 +141,20 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	grant.end = next + uint64(grant.Count)*uint64(grant.Stride)
 	value, err = c.encode(now.use, grant.end, grant.Count)
 	return grant, value, err
+}
+
+// setBack reports whether a record lies below what is known here, and logs that once.
+func (c *counters) setBack(name string, entry store.Entry, now counter) bool {
+	known := c.cfg.Memory.Of(name)
+	high := known.High()
+	if high == 0 || now.Next > uint64(high) {
+		return false
+	}
+	if known.SetBack(entry.Revision) {
+		c.cfg.Log.Warn("the counter of a segment was set back, and is raised above what is known here: ids that only others know of may be made again",
+			"name", name, "next", now.Next, "above", high, "advice", "find the greatest id that anybody received, and raise the counter above it")
+	}
+	return true
 }
 
 // read returns the counter in entry, or a counter at 0 if the store has no record. Errors:

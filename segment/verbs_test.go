@@ -17,6 +17,7 @@ var _ interface {
 	Fill(ctx context.Context, dst []firn.ID) (int, error)
 	Raise(ctx context.Context, last firn.ID) error
 	Prepare(ctx context.Context) error
+	Look(ctx context.Context) error
 } = (*segment.Namespace)(nil)
 
 var _ interface {

@@ -141,6 +141,34 @@ func (s *Namespace) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 	return len(dst), nil
 }
 
+// Look checks that the store still has the sequence as far as this process knows it, and raises it otherwise: then the
+// store was wiped or set back, which State().SetBacks counts, and processes that start from now on make no id again that
+// this one knows of. A process that makes ids seldom calls it every few seconds. Errors are those of [Namespace.Next]; with
+// Config.Strict a sequence that was set back is not raised, but [ErrSetBack] is returned.
+func (s *Namespace) Look(ctx context.Context) error {
+	high := s.adder.known.High() // read first: whatever others write meanwhile, the record must have as much
+	if high == 0 {
+		return nil
+	}
+	limited, cancel := turns.WithTimeout(ctx, s.all.cfg.Time, s.all.cfg.Timeout)
+	defer cancel()
+	record := register.Register{Store: s.all.cfg.Store, Key: register.CounterKey(s.name)}
+	entry, err := record.Read(limited)
+	if err != nil {
+		return fmt.Errorf("sequence %q: look: %w", s.name, turns.Fault(ctx, store.ErrUnavailable, err))
+	}
+	var last int64
+	if entry.Revision != 0 {
+		if last, _, _, err = decode(s.name, entry, s.use()); err != nil {
+			return fmt.Errorf("sequence %q: look: %w", s.name, err)
+		}
+	}
+	if last >= high {
+		return nil
+	}
+	return s.Raise(ctx, 0)
+}
+
 // Raise makes all later ids greater than last: for a table that has ids already, or a store
 // that has forgotten some. It never lowers. Errors are those of [Namespace.Next], and a
 // *[firn.RangeError] for a last that is below 0, which is no id, or above Max.

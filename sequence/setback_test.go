@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 // gated lets reads wait while it is shut.
@@ -110,4 +111,40 @@ func TestARaiseThatWasGivenUpContinuesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A process that makes no ids for a while still keeps others from those that it knows, if it looks.
+func TestALookRaisesASequenceThatWasSetBack(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		for _, wiped := range []bool{false, true} {
+			mem := memstore.New(nil)
+			s := storetest.NewFaulty(mem)
+			txn := open(t, s, sequence.Config{Strict: strict})
+			if err := txn.Look(background); err != nil || s.Counts().Get != 0 {
+				t.Errorf("before it had an id: %v, %d reads", err, s.Counts().Get)
+			}
+			want(t, txn, 1)
+			older := mem.Snapshot()
+			want(t, txn, 2)
+			for range 2 {
+				if err := txn.Look(background); err != nil || s.Counts().CompareAndSwap != 2 {
+					t.Errorf("as it was: %v, %d writes", err, s.Counts().CompareAndSwap)
+				}
+			}
+			if mem.Restore(older); wiped {
+				mem.Restore(nil)
+			}
+			err := txn.Look(background)
+			if strict != errors.Is(err, sequence.ErrSetBack) || !strict && err != nil || txn.State().SetBacks != 1 {
+				t.Errorf("strict %t, wiped %t: %v, %d set backs", strict, wiped, err, txn.State().SetBacks)
+			}
+			if !strict {
+				want(t, open(t, s, sequence.Config{}), 3)
+			}
+			s.Script = func(storetest.Call) storetest.Outcome { return storetest.FailUnapplied }
+			if err := txn.Look(background); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("a store that is away: %v", err)
+			}
+		}
+	}
 }

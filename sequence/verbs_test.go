@@ -14,6 +14,7 @@ var _ interface {
 	ReserveIn(ctx context.Context, n int, above firn.ID, block int64) (first firn.ID, err error)
 	Fill(ctx context.Context, dst []firn.ID) (int, error)
 	Raise(ctx context.Context, last firn.ID) error
+	Look(ctx context.Context) error
 	Declare(form string) error
 } = (*sequence.Namespace)(nil)
 

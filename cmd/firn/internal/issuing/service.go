@@ -85,6 +85,9 @@ type Service struct {
 
 	slots latestSlots
 
+	unwatch  context.CancelFunc // ends the watch
+	watching sync.WaitGroup
+
 	examining chan struct{} // holds a value while the store is examined; guards examined
 	examined  *StoreView    // the latest
 }
@@ -123,12 +126,17 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Shares == nil {
 		cfg.Shares = share.New(share.Limits{HTTP: math.MaxInt32, Redis: math.MaxInt32, Requests: math.MaxInt32, Percent: 100})
 	}
-	s := &Service{store: cfg.Store, memory: &register.Memory{}, setBacks: map[string]int64{}, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, loans: newLoans(), joining: make(chan struct{}, poolsAtOnce), examining: make(chan struct{}, 1)}
+	s := &Service{store: cfg.Store, memory: &register.Memory{}, setBacks: map[string]int64{}, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, loans: newLoans(), joining: make(chan struct{}, poolsAtOnce), examining: make(chan struct{}, 1), unwatch: func() {}}
 	s.now.Store(&snapshot{})
 	if err := s.apply(ctx, cfg.Settings, (*snapshot).servable); err != nil {
 		return nil, err
 	}
 	cfg.Registry.MustRegister(collector{s})
+	if !s.store.Traits().Embedded { // such a store keeps what it confirmed
+		ctx, cancel := context.WithCancel(context.Background())
+		s.unwatch = cancel
+		s.watching.Go(func() { s.watch(ctx) })
+	}
 	return s, nil
 }
 
@@ -373,6 +381,8 @@ func (s *Service) Drain() { s.draining.Store(true) }
 // Close gives workers and ranges back; no id is issued after it returns. It may be
 // called again.
 func (s *Service) Close() error {
+	s.unwatch()
+	s.watching.Wait()
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	s.closed = true

@@ -24,6 +24,14 @@ func (v Veil) String() string {
 	return fmt.Sprintf("bits %d with version_bits %d", cmp.Or(v.Bits, veil.DefaultBits), v.VersionBits)
 }
 
+// checkBits returns an error if the veil makes what is no id: half of the values of 64 bits are none.
+func (v *Veil) checkBits() error {
+	if v.Bits == 0 || v.Bits >= 20 && v.Bits <= veil.DefaultBits {
+		return nil
+	}
+	return firn.NewRangeError("bits of a veil", int64(v.Bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript; fewer than 20 can be guessed")
+}
+
 // most returns the greatest id that a veil has room for; 0 without a veil, or if its widths are wrong.
 func (v *Veil) most() firn.ID {
 	if v == nil {

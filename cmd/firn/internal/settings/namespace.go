@@ -83,6 +83,9 @@ func (n Namespace) Mistakes() Mistakes {
 	if n.Prefix != "" && found["prefix"] == nil && k.Format == nil {
 		_, found["prefix"] = prefixed.New(n.Prefix)
 	}
+	if n.Veil != nil && found["veil"] == nil {
+		found["veil"] = n.Veil.checkBits()
+	}
 	if n.Veil != nil && found["veil"] == nil && (n.Veil.KeyFile == "") == (n.Veil.KeyEnv == "") {
 		found["veil"] = errors.New("a key is needed: key_file: FILE, or key_env: VARIABLE; give one of them, not both")
 	}

@@ -35,6 +35,8 @@ var wrongNamespaces = map[string]string{
 	"{kind: serial, zone: Local}":               "namespaces.a.zone: ",
 	"{prefix: Ord}":                             `"Ord" is not a valid prefix`,
 	"{veil: {bits: 63}}":                        "a key is needed",
+	"{veil: {bits: 64, key_env: KEY}}":          "bits of a veil 64 is out of range: 20 to 63",
+	"{veil: {bits: 19, key_env: KEY}}":          "bits of a veil 19 is out of range: 20 to 63",
 	"{veil: {key_file: a, key_env: b}}":         "not both",
 	"{template: x}":                             "a namespace of kind snowflake has no template",
 }
