@@ -48,8 +48,9 @@ func init() {
 		d.finds("bad", "pool", `pool "shop" has layout`, with("namespaces: {a: {pool: shop, layout: twitter}}")...)
 		d.finds("doubtful", "pool", "shop: a server waits there", with("namespaces: {a: {pool: shop, worker: 3}}")...)
 		d.firn("next", "--store", url, "--pool", "dc", "--layout", "41/2/8/12", "--datacenter", "2")
-		d.finds("doubtful", "pool", "dc: this configuration has datacenter 0, and all workers of the pool so far are of others, as 2 → if the server belongs to that one, set datacenter: 2",
+		d.finds("doubtful", "pool", "dc: this configuration has datacenter 0, and all workers of the pool so far have another, such as 2 → if the server belongs to that one, set datacenter: 2",
 			with("namespaces: {a: {pool: dc, layout: 41/2/8/12}}")...)
+		d.finds("doubtful", "pool", "brief: with a window of 5s, ids may end 750ms after the store goes away", with("namespaces: {a: {pool: brief, window: 5s}}")...)
 		d.finds("good", "pool", "dc: 0 of 1,024 workers are held", with("namespaces: {a: {pool: dc, layout: 41/2/8/12, datacenter: 2}}")...)
 		began := time.Now().Add(-firn.DefaultLayout().End().Sub(firn.DefaultLayout().Epoch()) + time.Hour).UTC()
 		d.finds("doubtful", "layout", "runs out of time on", with(fmt.Sprintf("namespaces: {a: {pool: old, layout: firn, epoch: %q}}", began.Format(time.RFC3339)))...)

@@ -1,6 +1,7 @@
 package issuing
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,6 +100,12 @@ func (b *builder) examinePools(ctx context.Context) (found []store.Finding) {
 		}
 		p.cancel()
 		found = append(found, examineDatacenter(ctx, b.service.store, name, p.settings.Generator.Datacenter)...)
+		if lasts := idsLast(p.settings); lasts < shortOutage && !b.service.store.Traits().Embedded {
+			found = append(found, store.Finding{
+				Subject: "pool", Verdict: store.Doubtful, Says: fmt.Sprintf("%s: with a window of %v, ids may end %v after the store goes away", name, p.settings.Window, lasts),
+				Advice: "give it a window of a minute or more: to restart a store, or to fail over, takes longer",
+			})
+		}
 		if end := p.layout.End(); time.Until(end) < layoutEndsSoon {
 			found = append(found, store.Finding{
 				Subject: "layout", Verdict: store.Doubtful, Says: fmt.Sprintf("the layout of pool %s runs out of time on %s", name, end.UTC().Format(time.RFC3339)),
@@ -109,6 +116,15 @@ func (b *builder) examinePools(ctx context.Context) (found []store.Finding) {
 	return found
 }
 
+// shortOutage is the least outage of its store that a pool should survive.
+const shortOutage = 10 * time.Second
+
+// idsLast returns how long ids continue at least without the store: see [lease.Config].
+func idsLast(cfg lease.Config) time.Duration {
+	window := cmp.Or(cfg.Window, 5*time.Minute)
+	return max(window/2-min(cmp.Or(cfg.Look, 3*time.Second), window/4)-500*time.Millisecond, 0)
+}
+
 // examineDatacenter reports a server that would be the first of its datacenter in a pool of others.
 func examineDatacenter(ctx context.Context, s store.Store, name string, here int64) []store.Finding {
 	p, err := lease.Inspect(ctx, s, name)
@@ -117,7 +133,7 @@ func examineDatacenter(ctx context.Context, s store.Store, name string, here int
 	}
 	return []store.Finding{{
 		Subject: "pool", Verdict: store.Doubtful,
-		Says:   fmt.Sprintf("%s: this configuration has datacenter %d, and all workers of the pool so far are of others, as %d", name, here, p.Slots[0].Datacenter),
+		Says:   fmt.Sprintf("%s: this configuration has datacenter %d, and all workers of the pool so far have another, such as %d", name, here, p.Slots[0].Datacenter),
 		Advice: fmt.Sprintf("if the server belongs to that one, set datacenter: %d; else it is the first of its own", p.Slots[0].Datacenter),
 	}}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
 )
 
 // A pool is a leased generator that namespaces share. It is joined in the background, which may take a while: the first
@@ -54,6 +55,15 @@ func (p *pool) held() (*lease.Lease, error) {
 	}
 	return nil, failure.New(http.StatusServiceUnavailable, failure.Joining,
 		"pool %s: the server is joining it: %s. Namespaces of other kinds and pools may be served already", p.name, reason).After(retry)
+}
+
+// warn says what is doubtful about a pool that is about to be joined.
+func (p *pool) warn(ctx context.Context, s store.Store) {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	for _, f := range examineDatacenter(ctx, s, p.name, p.settings.Generator.Datacenter) {
+		p.log.Warn(f.Says, "advice", f.Advice)
+	}
 }
 
 // joined waits until the pool is joined, or ctx ends.
@@ -181,6 +191,7 @@ func (s *Service) join(ctx context.Context, who string, cfg lease.Config) *pool 
 			p.err = context.Cause(ctx)
 			return
 		}
+		p.warn(ctx, s.store)
 		l, err := lease.Open(ctx, cfg)
 		if err != nil {
 			p.err = fmt.Errorf("%s%w", who, err)

@@ -35,7 +35,7 @@ var refusals = []refusal{
 
 const (
 	readRefusal   = "a namespace has no value to read: the next id may already be that of another client. INCR NAME returns an id that nobody else gets"
-	setRefusal    = "a namespace counts by itself, and if it were set, ids would repeat. Its first id is set by 'from' in the configuration; firn import raises a counter. SET NAME 0 NX is answered"
+	setRefusal    = "a namespace counts by itself, and if it were set, ids would repeat. 'from' in the configuration sets its first id, and raises a counter that is lower, as firn next --first does. SET NAME 0 NX is answered"
 	deleteRefusal = "a namespace cannot be deleted, renamed or copied, since its ids would repeat. It ends when it is removed from the configuration"
 	scriptRefusal = "scripts are not run. INCR NAME returns an id, and FIRN.NEXT NAME COUNT n several"
 	lockRefusal   = "Firn keeps neither values nor locks. A namespace is a counter: SET NAME 0 NX, INCR NAME"
