@@ -74,7 +74,8 @@ type Config struct {
 	Form store.Form
 
 	// Memory holds what this process knows of the counters of Store. Share one among everything in the process that uses the
-	// same counters: then the process repeats no id if the store is set back, not even after another [New]. Default: a new one.
+	// same counters: then the process repeats no id if the store is set back, not even after another [New]. Not with a Source.
+	// Default: a new one.
 	Memory *register.Memory
 
 	// Fetches is how many fetches may be in progress at once, 1 to 1,024. Default: 16.
@@ -117,6 +118,9 @@ func (c *Config) check() error {
 	var err error
 	if c.Source != nil && (c.Start != 0 || c.Offset != 0 || c.Stride != 0 || c.Form.Name != "" || c.Form.Keys != nil) {
 		err = config.Mistake("segment", "Source", "has its own ids: leave out Start, Offset, Stride and Form")
+	}
+	if c.Source != nil && c.Memory != nil {
+		err = errors.Join(err, config.Mistake("segment", "Memory", "is of the counters of a Store: give it to NewSource, if your Source wraps that, else leave it out"))
 	}
 	err = errors.Join(err, c.fill())
 	if (c.Store == nil) == (c.Source == nil) {

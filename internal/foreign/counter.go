@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
@@ -17,6 +18,30 @@ type Counters struct {
 	Table   string
 	Key     string   // the column that names the counter
 	Columns []string // the columns to read
+}
+
+// Highs has the greatest id that a source was granted of each counter, by its key: several names may share one. The zero
+// value is ready for use. Its methods may be called concurrently.
+type Highs struct {
+	mu   sync.Mutex
+	last map[string]firn.ID
+}
+
+// Above returns the greater of an id and what the source was granted of a counter.
+func (h *Highs) Above(key string, id firn.ID) firn.ID {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(id, h.last[key])
+}
+
+// Had records the last id of a grant.
+func (h *Highs) Had(key string, last firn.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last == nil {
+		h.last = map[string]firn.ID{}
+	}
+	h.last[key] = max(h.last[key], last)
 }
 
 // A Move is a statement that sets a counter to To.

@@ -52,7 +52,8 @@ func Read(ctx context.Context, db *sql.DB, except ...string) ([]Row, error) {
 	})
 }
 
-// A Source is a [segment.Source] over the table. Its methods may be called concurrently. How many
+// A Source is a [segment.Source] over the table. Do not copy it. Its methods may be called concurrently. Use one Source for
+// as long as the process runs: it grants nothing twice if the table is set back, whoever closes and opens the segments. How many
 // ids a range has follows [segment.Config.MinStep] and the demand, as Leaf's own adapt theirs;
 // the row's step is left to the nodes.
 type Source struct {
@@ -62,20 +63,24 @@ type Source struct {
 	// Tags maps a name to its biz_tag if they differ, as for tags that are not valid names.
 	// Names of one tag share its counter.
 	Tags map[string]string
+
+	highs foreign.Highs
 }
 
 // Fetch implements [segment.Source]. A name without a row is store.ErrNotFound, and one whose
 // counter has reached the last id is [segment.ErrExhausted].
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant segment.Range, err error) {
 	var stands int64
+	var of string
 	counters := foreign.Counters{System: "leaf", Table: table, Key: "biz_tag", Columns: []string{"max_id"}}
 	err = counters.Move(ctx, s.DB, s.Tags, name, ask.Step, func(r *foreign.Row) { stands = r.Whole(0, 0, math.MaxInt64) },
 		func(tag string) (foreign.Move, error) {
-			// The last id of all would have max_id pass 2^63.
-			if ask.Above == firn.MaxID {
+			of = tag
+			above := s.highs.Above(tag, ask.Above) // all ids held here, even if the table was set back
+			if above == firn.MaxID {               // the last id of all would have max_id pass 2^63
 				return foreign.Move{}, &segment.ExhaustedError{Name: tag, Next: uint64(firn.MaxID) + 1, Max: firn.MaxID - 1}
 			}
-			first := max(stands, int64(ask.Above)+1) // above all ids held here, even if the table was set back
+			first := max(stands, int64(above)+1)
 			count := min(ask.Step, math.MaxInt64-first)
 			if count == 0 {
 				return foreign.Move{}, &segment.ExhaustedError{Name: tag, Next: uint64(first), Max: firn.MaxID - 1}
@@ -89,5 +94,6 @@ func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant
 	if err != nil {
 		return segment.Range{}, err
 	}
+	s.highs.Had(of, grant.Last())
 	return grant, nil
 }

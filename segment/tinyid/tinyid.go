@@ -93,7 +93,8 @@ func ReadTokens(ctx context.Context, db *sql.DB) ([]Token, error) {
 	})
 }
 
-// A Source is a [segment.Source] over tiny_id_info. Its methods may be called concurrently. How
+// A Source is a [segment.Source] over tiny_id_info. Do not copy it. Its methods may be called concurrently. Use one Source for
+// as long as the process runs: it grants nothing twice if the table is set back, whoever closes and opens the segments. How
 // many ids a range has follows [segment.Config.MinStep] and the demand; the row's step is left
 // to the nodes. It keeps to the row's delta and remainder.
 type Source struct {
@@ -103,15 +104,19 @@ type Source struct {
 	// Types maps a name to its biz_type if they differ, as for types that are not valid names.
 	// Names of one type share its counter.
 	Types map[string]string
+
+	highs foreign.Highs
 }
 
 // Fetch implements [segment.Source]. A name without a row is store.ErrNotFound, and one whose
 // counter has reached the last id is [segment.ErrExhausted].
 func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant segment.Range, err error) {
 	var row Row
+	var of string
 	counters := foreign.Counters{System: "tinyid", Table: table, Key: "biz_type", Columns: columns}
 	err = counters.Move(ctx, s.DB, s.Types, name, ask.Step, func(r *foreign.Row) { row = readRow(r) },
-		func(string) (move foreign.Move, err error) {
+		func(key string) (move foreign.Move, err error) {
+			of, ask.Above = key, s.highs.Above(key, ask.Above) // all ids held here, even if the table was set back
 			grant, move.To, err = row.grant(ask)
 			move.Statement = "UPDATE tiny_id_info SET max_id = ?, update_time = now(), version = version + 1 " +
 				"WHERE id = ? AND max_id = ? AND version = ? AND biz_type = ?"
@@ -121,13 +126,14 @@ func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant
 	if err != nil {
 		return segment.Range{}, err
 	}
+	s.highs.Had(of, grant.Last())
 	return grant, nil
 }
 
 // grant returns the range that a row would give, and its max_id afterwards: count times delta
 // higher, so that count ids of the stripe lie between.
 func (r Row) grant(ask segment.Ask) (grant segment.Range, end int64, err error) {
-	from := max(int64(r.MaxID), int64(ask.Above)) // above all ids held here, even if the table was set back
+	from := max(int64(r.MaxID), int64(ask.Above))
 	count := min(ask.Step, (math.MaxInt64-from)/r.Delta)
 	if count == 0 {
 		return grant, 0, &segment.ExhaustedError{Name: r.Type, Next: uint64(from) + 1, Max: firn.MaxID}

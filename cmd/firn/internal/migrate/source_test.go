@@ -48,6 +48,19 @@ func TestLiveSources(t *testing.T) {
 		}
 	})
 
+	// The names are opened again, or share a counter: the source alone knows what was granted.
+	t.Run("a table that was set back", func(t *testing.T) {
+		db := fresh(t, leafDDL, leafRow, infoDDL, infoRows)
+		of := &leaf.Source{DB: db, Tags: map[string]string{"x": "leaf-segment-test"}}
+		want(t, of, "leaf-segment-test", segment.Ask{Step: 1000, Above: -1}, "1 to 1000")
+		run(t, db, "UPDATE leaf_alloc SET max_id = 1")
+		want(t, of, "x", segment.Ask{Step: 10, Above: -1}, "1001 to 1010")
+		ids := &tinyid.Source{DB: db, Types: map[string]string{"x": "test"}}
+		want(t, ids, "test", segment.Ask{Step: 1000, Above: -1}, "2 to 1001")
+		run(t, db, "UPDATE tiny_id_info SET max_id = 1")
+		want(t, ids, "x", segment.Ask{Step: 10, Above: -1}, "1002 to 1011")
+	})
+
 	t.Run("bad names, steps and rows are refused", func(t *testing.T) {
 		db := fresh(t, leafDDL, infoDDL, `INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('last', 9223372036854775800, 1), ('below', -5, 1)`,
 			`INSERT INTO tiny_id_info (biz_type, delta, step) VALUES ('none', 0, 1)`)

@@ -52,7 +52,7 @@ func TestWhatCouldMisleadIsRefusedWithWhatToUse(t *testing.T) {
 		"get a:b":                  `GET: .* INCR name returns .*`,
 		"MGET items orders":        `MGET: .*`,
 		"GETSET items 5":           `GETSET: .* ids would repeat\. .*`,
-		"SET items 5":              `SET: .* ids would repeat\. Its first id is set by .from. in the configuration; .*`,
+		"SET items 5":              `SET: .* ids would repeat\. .from. in the configuration sets its first id, .*`,
 		"SET items 0 XX":           `SET: .* ids would repeat\. .*`,
 		"SET items 0 GET NX":       `SET: .* ids would repeat\. .*`,
 		"SET items 0 NX EX 60":     `SET: a namespace does not expire\. .*`,

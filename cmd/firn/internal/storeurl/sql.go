@@ -152,6 +152,9 @@ func mysqlDatabase(text string, options ...mysql.Option) (db *sql.DB, connection
 	cfg.DialFunc = (&dial.Dialer{Check: mysqlCheck, Report: report}).Dial
 	cfg.InterpolateParams = true // one round trip per statement
 	cfg.Logger = &mysql.NopLogger{}
+	// A server does not notice that a client has gone while a statement of it waits for a row: with the default of 50s the
+	// connections that are given up use up max_connections.
+	cfg.Params = map[string]string{"innodb_lock_wait_timeout": "5"}
 	// The driver quotes parameters for this charset; without SET NAMES the server may use another.
 	if err := cfg.Apply(append(options, mysql.Charset("utf8mb4", ""))...); err != nil {
 		return nil, 0, err

@@ -542,3 +542,56 @@ func TestEachReadingOfAForeignDatabaseIsNew(t *testing.T) {
 		d.raw(t, name+"?autocommit=1", "UPDATE counters SET n = 2")
 	}
 }
+
+// Somebody leaves a transaction open that has changed a row. Writes that wait for it are given up here, and their
+// connections must not stay: they would use up those of the server.
+func TestConnectionsThatWaitForARowDoNotStay(t *testing.T) {
+	t.Parallel()
+	d := mariadb(t)
+	name := d.fresh(t, "locked")
+	s := opened(t, d.url(d.admin, name))
+	written, err := s.CompareAndSwap(t.Context(), "k", 0, []byte("v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open(d.driver, "root@tcp("+d.server.Addr()+")/"+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	stranger, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stranger.Exec("UPDATE " + sqlstore.Table + " SET v = 'x'"); err != nil {
+		t.Fatal(err)
+	}
+	var writes sync.WaitGroup
+	for range 8 {
+		writes.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := s.CompareAndSwap(ctx, "k", written.Revision, []byte("w")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a write that waits: %v", err)
+			}
+		})
+	}
+	writes.Wait()
+	waiting := func() (n int) {
+		if err := db.QueryRow("SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%" + sqlstore.Table + "%' AND info NOT LIKE '%processlist%'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if waiting() == 0 {
+		t.Error("no statement waits in the server")
+	}
+	for deadline := time.Now().Add(30 * time.Second); waiting() > 0; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d statements still wait in the server", waiting())
+		}
+	}
+	if err := stranger.Rollback(); err != nil {
+		t.Error(err)
+	}
+}
