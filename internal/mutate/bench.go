@@ -69,6 +69,10 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 			continue // no test of this command reaches it
 		}
 		bin, err := b.build(ctx, c, g)
+		if errors.Is(err, errBuild) && len(g) == 1 && ctx.Err() == nil {
+			v.fate, v.by = unbuilt, c.String() // its tests do not compile with it, such as with two equal constants
+			return v, nil
+		}
 		if err != nil {
 			return v, err
 		}
@@ -167,7 +171,7 @@ func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) 
 	defer b.mu.Unlock()
 	file, err := b.made(ctx, c, g)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errBuild, err)
 	}
 	off, name := file, fmt.Sprint(c)
 	if len(g) > 1 && c.narrows() { // another group, whose switches must change nothing
@@ -238,6 +242,9 @@ func (b *bench) make(ctx context.Context, c command, g group) (string, error) {
 	}
 	return file, nil
 }
+
+// errBuild says that a group does not build.
+var errBuild = errors.New("it does not build")
 
 // memory limits a mutant's memory, in KiB, so that one that grows without end does not bring down the machine.
 const memory = 8 << 20
