@@ -414,6 +414,10 @@ func TestAGrantReachesAWindowBeyondWhatIsAsked(t *testing.T) {
 
 // Ticks of the default lead are ahead of the clock too, though no setting names it.
 func TestALeadBeyondTheToleranceIsRefused(t *testing.T) {
+	policy := firn.Config{Layout: easy().layout, Clock: firn.ClockWall, Ahead: time.Millisecond, Rollback: firn.Rollback{firn.RunAhead(11)}}
+	if e := (*firn.RangeError)(nil); !errors.As(easy().counted(policy), &e) || e.Field != "Rollback" {
+		t.Errorf("the policy's: %v", easy().counted(policy))
+	}
 	for ahead, want := range map[time.Duration]bool{-1: true, 0: false, time.Millisecond: true, 11 * time.Millisecond: false} {
 		err := easy().counted(firn.Config{Layout: easy().layout, Ahead: ahead})
 		if e := (*firn.RangeError)(nil); (err == nil) != want || err != nil && (!errors.As(err, &e) || e.Field != "Ahead") {

@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/register"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 func logTo(text *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(text, nil)) }
@@ -641,5 +642,45 @@ func TestAnAlarmKeepsALongerStrictWait(t *testing.T) {
 	must(0, s.alarm(t.Context()))
 	if got := must(Inspect(t.Context(), w.mem, "default")); got.Strict != record.Strict || got.Open {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Newcomers cannot be held off where somebody else's text is in the place of the pool's record.
+func TestASlotIsNotWrittenBesideAForeignPool(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(t.Context(), ask))
+	w.forgets("0")
+	w.put("firn/default/pool", []byte("mine"))
+	if err := s.Look(t.Context(), grant); !errors.Is(err, store.ErrForeign) {
+		t.Errorf("%v", err)
+	}
+	if _, err := w.mem.Get(t.Context(), theSlot); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the slot was written: %v", err)
+	}
+}
+
+// The claim may have been applied, and may be so later: no other claim of this process may look like it.
+func TestAClaimWithoutAnAnswerKeepsItsStart(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	tried := false
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch {
+		case tried:
+			return storetest.FailUnapplied
+		case c.Op == storetest.OpCompareAndSwap && strings.Contains(c.Key, "/slot/"):
+			tried = true
+			return storetest.FailApplied
+		}
+		return storetest.Pass
+	}
+	if _, err := s.Acquire(t.Context(), ask); err == nil || !tried {
+		t.Fatal(err)
+	}
+	var slot Slot
+	must(0, json.Unmarshal(must(w.mem.Get(t.Context(), theSlot)).Value, &slot))
+	if s.starts[0] != slot.After {
+		t.Errorf("the claim in the store begins after %d, and the process remembers %d", slot.After, s.starts[0])
 	}
 }

@@ -266,7 +266,9 @@ func TestALossIsCountedAndLoggedOnce(t *testing.T) {
 		t.Helper()
 		for range 3 {
 			clock.Pass(40 * time.Second)
-			l.turn(context.Background())
+			if !l.turn(context.Background()) {
+				t.Error("a loss is no failed look: the next one need not be soon")
+			}
 		}
 		for _, text := range []string{`level=WARN msg="worker lost`, `level=WARN msg="could not take another worker`} {
 			if s, n := l.State(), strings.Count(log.String(), text); s.Losses != want || int64(n) != want {
@@ -727,5 +729,33 @@ func TestARenewalOfAWorkerLeftMeanwhileDoesNotReplaceTheNewOne(t *testing.T) {
 		w.time.Pass(5 * time.Second)
 		l.turn(t.Context())
 		w.mustTake(l, 1)
+	}
+}
+
+// A renewing source renews as its function says.
+type renewing struct {
+	*leaver
+	renew func(held firn.Grant) firn.Grant
+}
+
+func (s renewing) Renew(_ context.Context, held firn.Grant, _ Ask) (firn.Grant, error) {
+	return s.renew(held), nil
+}
+
+// A fence may stay where it is, as at the end of a layout. Another worker, or an earlier fence, is a broken source's.
+func TestARenewalIsOfTheGrantThatIsHeld(t *testing.T) {
+	for what, c := range map[string]struct {
+		renew  func(held firn.Grant) firn.Grant
+		broken bool
+	}{
+		"the same fence":   {func(held firn.Grant) firn.Grant { return held }, false},
+		"an earlier fence": {func(held firn.Grant) firn.Grant { held.Through--; return held }, true},
+		"another worker":   {func(held firn.Grant) firn.Grant { held.Worker++; return held }, true},
+	} {
+		l, clock := switching(t, renewing{&leaver{give: []int64{1}}, c.renew})
+		clock.Pass(40 * time.Second)
+		if kept := l.turn(t.Context()); kept == c.broken || c.broken != (l.State().Err != nil) || l.State().Worker != 1 {
+			t.Errorf("%s: kept %t, %+v", what, kept, l.State())
+		}
 	}
 }

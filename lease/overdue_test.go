@@ -443,6 +443,9 @@ func TestTheStoreMayBeAwayWhileAClockForTestsPasses(t *testing.T) {
 
 // Whole ticks, and clocks that differ by as much as docs/protocol.md says.
 func TestNewcomersOutwaitTheTicksOfAStoppedHolder(t *testing.T) {
+	if got := graceOf(defaultLook, 10*time.Second); got != 29500*time.Millisecond { // with long ticks the last one counts
+		t.Errorf("with ticks of 10s newcomers wait %v", got)
+	}
 	if got := graceOf(defaultLook, time.Millisecond); got != grace {
 		t.Errorf("by default %v, want %v", got, grace)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/storetest"
 )
 
 // slots returns a source over the world's store, and what to ask it for.
@@ -403,5 +404,51 @@ func TestAWorkerNeverUsedIsNotReclaimed(t *testing.T) {
 	}
 	if slots := must(Inspect(t.Context(), w.mem, "default")).Slots; len(slots) != 1 {
 		t.Errorf("it has made a slot: %+v", slots)
+	}
+}
+
+// A worker was taken back without the guarantee first: the guarantee that comes later counts as much.
+func TestALaterGuaranteeFreesAWorkerThatWasTakenBack(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	must(s.Acquire(t.Context(), ask))
+	w.time.Pass(10 * time.Second)
+	must(Reclaim(t.Context(), w.mem, "default", 0, 0, time.Time{}))
+	slot := must(Reclaim(t.Context(), w.mem, "default", 0, 0, w.time.Wall()))
+	if want := must(s.cfg.Generator.Layout.Tick(w.time.Wall())); slot.Fence != want {
+		t.Errorf("the fence is at %d, want %d, when its holder had certainly ended", slot.Fence, want)
+	}
+}
+
+// Of a store that is away nobody can say that it has no such pool.
+func TestAPoolThatCannotBeReadIsNotAMissingOne(t *testing.T) {
+	w := newWorld(t)
+	w.start(small)
+	w.store.Script = func(storetest.Call) storetest.Outcome { return storetest.FailUnapplied }
+	if _, err := Inspect(t.Context(), w.store, "default"); err == nil || errors.Is(err, store.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRelaxWritesNothingOverWhatItDoesNotUnderstand(t *testing.T) {
+	w := newWorld(t)
+	const text = `{"strict":"1m0s","open":true}`
+	w.put("firn/default/pool", []byte(text))
+	if _, err := Relax(t.Context(), w.mem, "default"); !errors.Is(err, store.ErrForeign) {
+		t.Errorf("%v", err)
+	}
+	if got := string(must(w.mem.Get(t.Context(), "firn/default/pool")).Value); got != text {
+		t.Errorf("it has written %s", got)
+	}
+}
+
+// In a store whose processes share one clock a worker is free when its fence has passed.
+func TestWhenAWorkerOfAnEmbeddedStoreIsFree(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	must(s.Acquire(t.Context(), ask))
+	p := must(Inspect(t.Context(), w.mem, "default"))
+	if here, far := p.FreeAt(w.mem, p.Slots[0]), p.FreeAt(remote{w.store, w.time.Wall, nil}, p.Slots[0]); !here.Equal(p.Slots[0].Until) || far.Sub(here) < 2*time.Duration(p.Tolerance) {
+		t.Errorf("free at %v here, and at %v in a store of many machines; the fence is %v", here, far, p.Slots[0].Until)
 	}
 }

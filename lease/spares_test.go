@@ -118,6 +118,18 @@ func TestSparesThatCannotBeUsedAreRefused(t *testing.T) {
 	}
 }
 
+// A holder with a spare that is held as well does not wait for either: its next policy may serve.
+func TestAHolderDoesNotWaitForItsOneSpare(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t, func(c *Config) { spared(8)(c); c.Generator.Layout = firn.DefaultLayout() })
+	s.hold(holding{worker: 1})
+	held := Pool{Slots: []Slot{{Worker: 7, Fence: ask().Now + 2000}, {Worker: 8, Fence: ask().Now + 2000}}}
+	before := w.time.Monotonic()
+	if _, err := s.pick(t.Context(), held, ask()); !errors.Is(err, ErrFull) || w.time.Monotonic() != before {
+		t.Errorf("%v after %v", err, w.time.Monotonic()-before)
+	}
+}
+
 // All are held: the error says when the first of them is idle, whichever that is.
 func TestAFullListOfSparesSaysWhenTheFirstIsIdle(t *testing.T) {
 	for _, first := range []int64{7, 8, 9} {
