@@ -64,7 +64,7 @@ func (e *ClockError) Error() string {
 	if by < 0 {
 		word, by = "behind", -by
 	}
-	return fmt.Sprintf("the clock here is %v %s %s: %s here, %s there, %v are tolerated; set the clock right",
+	return fmt.Sprintf("the clock here is %v %s %s: %s here, %s there, %v are tolerated; correct the one that is wrong",
 		by.Round(time.Millisecond), word, e.Whose,
 		e.Here.UTC().Format(time.RFC3339Nano), e.There.UTC().Format(time.RFC3339Nano), e.Tolerance)
 }

@@ -16,8 +16,8 @@ import (
 
 func TestAClockErrorSaysWhichClockIsAhead(t *testing.T) {
 	for off, want := range map[time.Duration]string{
-		time.Hour:  "the clock here is 1h0m0s ahead of the store's: 2026-11-20T13:00:00Z here, 2026-11-20T12:00:00Z there, 10s are tolerated; set the clock right",
-		-time.Hour: "the clock here is 1h0m0s behind the store's: 2026-11-20T11:00:00Z here, 2026-11-20T12:00:00Z there, 10s are tolerated; set the clock right",
+		time.Hour:  "the clock here is 1h0m0s ahead of the store's: 2026-11-20T13:00:00Z here, 2026-11-20T12:00:00Z there, 10s are tolerated; correct the one that is wrong",
+		-time.Hour: "the clock here is 1h0m0s behind the store's: 2026-11-20T11:00:00Z here, 2026-11-20T12:00:00Z there, 10s are tolerated; correct the one that is wrong",
 	} {
 		if got := (&ClockError{Here: noon.Add(off), There: noon, Whose: "the store's", Tolerance: 10 * time.Second}).Error(); got != want {
 			t.Errorf("%s\nwant: %s", got, want)

@@ -55,7 +55,7 @@ func init() {
 		d.mariadb(server, "GRANT INSERT, UPDATE ON shop.* TO reader@'%'", "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + 5'")
 		d.finds("doubtful", "clock", "see that the clock is kept right", "--store", reader)
 		d.mariadb(server, "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + 60'")
-		d.finds("bad", "clock", "set the clock right", "--store", reader)
+		d.finds("bad", "clock", "correct the one that is wrong", "--store", reader)
 	}
 	cases["mariadb replicas"] = func(d *doctor) {
 		server := servers.MariaDB(d, "--log-bin", "--server-id=1", "--sync-binlog=1")

@@ -147,7 +147,7 @@ func examineOffset(ctx context.Context, s store.Store) store.Finding {
 	f.Says = fmt.Sprintf("%v %s the store's, give or take %v", off.Abs().Round(time.Millisecond), side, (took / 2).Round(time.Microsecond))
 	switch {
 	case off.Abs() > clockTolerance:
-		f.Verdict, f.Advice = store.Bad, fmt.Sprintf("set the clock right: beyond %v no worker is granted", clockTolerance)
+		f.Verdict, f.Advice = store.Bad, fmt.Sprintf("correct the one that is wrong: beyond %v no worker is granted", clockTolerance)
 	case off.Abs() > clockNear:
 		f.Verdict, f.Advice = store.Doubtful, fmt.Sprintf("see that the clock is kept right: beyond %v no worker is granted", clockTolerance)
 	}
