@@ -84,6 +84,12 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 // this one knows of. A process that fetches seldom calls it every few seconds. Errors are those of Next except
 // *[ExhaustedError]. With your own [Source] it does nothing.
 func (n *Namespace) Look(ctx context.Context) error {
+	n.mu.Lock()
+	closed := n.ids.closed
+	n.mu.Unlock()
+	if closed {
+		return firn.ErrClosed
+	}
 	c, ok := n.all.source.(*counters)
 	if !ok {
 		return nil
@@ -95,25 +101,44 @@ func (n *Namespace) Look(ctx context.Context) error {
 
 // look is [Namespace.Look].
 func (c *counters) look(ctx context.Context, name string) error {
+	high := c.cfg.Memory.Of(name).High() // read first: whatever others write meanwhile, the counter must be above it
+	if high == 0 {
+		return nil
+	}
+	r := c.register(name)
+	entry, err := r.Read(ctx)
+	var now counter
+	if err == nil {
+		now, err = c.read(name, entry)
+	}
+	if err == nil && now.Next <= uint64(high) {
+		err = c.raiseBack(ctx, name, r)
+	}
+	if err != nil {
+		return explain(ctx, "look at the counter of", name, err)
+	}
+	return nil
+}
+
+// raiseBack raises a counter above what is known here, unless ids were just given back to it.
+func (c *counters) raiseBack(ctx context.Context, name string, r *register.Register) error {
 	known, err := c.enter(ctx, "look at", name)
 	if err != nil {
 		return err
 	}
 	defer known.Leave()
-	if known.High() == 0 {
-		return nil
-	}
-	_, err = c.register(name).Update(ctx, func(found store.Entry) ([]byte, error) {
+	r.Forget() // others may have moved it before
+	_, err = r.Update(ctx, func(found store.Entry) ([]byte, error) {
 		now, err := c.read(name, found)
 		if err != nil || !c.setBack(name, found, now) {
 			return nil, err
 		}
 		return c.encode(now.use, c.stripe.from(uint64(known.High())+1), 0)
 	})
-	if err != nil {
-		return explain(ctx, "look at the counter of", name, err)
+	if err == nil {
+		known.Had(known.High()) // the store has as much again
 	}
-	return nil
+	return err
 }
 
 // Raise makes all later ids greater than last, to take over from another counter, or after the store

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -104,5 +105,37 @@ func TestALookThatFailsSaysWhy(t *testing.T) {
 	}
 	if err := n.Look(t.Context()); !errors.Is(err, store.ErrForeign) {
 		t.Errorf("a record of somebody else: %v", err)
+	}
+}
+
+// Each loss is counted, though the look after the one before has put the counter right. After Close nothing is written.
+func TestALookCountsEachLoss(t *testing.T) {
+	mem := memstore.New(nil)
+	all, err := segment.New(segment.Config{Store: mem})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := all.Namespace("orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for losses := int64(1); losses <= 3; losses++ {
+		mem.Restore(nil)
+		if err := n.Look(t.Context()); err != nil || n.State().SetBacks != losses {
+			t.Errorf("after loss %d: %v, %d set backs", losses, err, n.State().SetBacks)
+		}
+	}
+	if err := all.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mem.Restore(nil)
+	if err := n.Look(t.Context()); !errors.Is(err, firn.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if _, err := segment.ReadCounter(t.Context(), mem, "orders"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("it has written: %v", err)
 	}
 }

@@ -144,8 +144,11 @@ func (s *Namespace) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 // Look checks that the store still has the sequence as far as this process knows it, and raises it otherwise: then the
 // store was wiped or set back, which State().SetBacks counts, and processes that start from now on make no id again that
 // this one knows of. A process that makes ids seldom calls it every few seconds. Errors are those of [Namespace.Next]; with
-// Config.Strict a sequence that was set back is not raised, but [ErrSetBack] is returned.
+// Config.Strict a sequence that was set back is not raised, but [ErrSetBack] is returned, and counted as a failed call.
 func (s *Namespace) Look(ctx context.Context) error {
+	if s.all.additions.Closed() {
+		return fmt.Errorf("sequence %q: %w", s.name, firn.ErrClosed)
+	}
 	high := s.adder.known.High() // read first: whatever others write meanwhile, the record must have as much
 	if high == 0 {
 		return nil
