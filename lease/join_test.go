@@ -415,3 +415,89 @@ func TestInvalidRecordsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Where others are quicker each time, a newcomer waits a little longer before each try, and ends with its context.
+func TestANewcomerThatLosesEachRaceWaitsBetweenItsTries(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the caller left")
+	var at []time.Duration
+	s, ask := w.slots(t, func(c *Config) {
+		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
+			if what != "write" || !strings.Contains(key, "/slot/") {
+				return nil
+			}
+			if at = append(at, w.time.Monotonic()); len(at) == 10 {
+				cancel(why)
+			}
+			return store.ErrConflict
+		}}
+	})
+	if _, err := s.Acquire(ctx, ask); !errors.Is(err, why) {
+		t.Errorf("%v", err)
+	}
+	if len(at) != 10 || at[9]-at[0] < 5*time.Millisecond {
+		t.Errorf("its tries were at %v", at)
+	}
+}
+
+// Processes of one machine have one clock: slots that say otherwise were written before it was corrected.
+func TestAnEmbeddedStoreDoesNotCompareClocks(t *testing.T) {
+	for embedded, want := range map[bool]error{true: nil, false: ErrClock} {
+		w := newWorld(t)
+		s, ask := w.slots(t, func(c *Config) {
+			small(c)
+			c.Generator.Layout = layout("41/0/4/12")
+			if !embedded {
+				w.timeless(c)
+			}
+		})
+		opener := must(s.Acquire(t.Context(), ask))
+		must(0, s.Release(t.Context(), opener, opener.After))
+		w.time.Pass(time.Second)
+		for worker := range int64(3) {
+			w.put(slotKey("default", s.rules.layout, 0, worker+10), must(register.Encode(Slot{
+				Fence: ask().Now + 60_000, Owner: fmt.Sprint(worker), Host: fmt.Sprint(worker), At: noon.Add(time.Hour)})))
+		}
+		_, err := s.Acquire(t.Context(), ask)
+		if e := (*ClockError)(nil); !errors.Is(err, want) || errors.As(err, &e) && e.Tolerance != s.cfg.Tolerance {
+			t.Errorf("embedded %t: %v", embedded, err)
+		}
+	}
+}
+
+// Who does not wait says nothing of waiting.
+func TestTheFirstProcessOfAnEmbeddedPoolDoesNotWait(t *testing.T) {
+	w := newWorld(t)
+	var log strings.Builder
+	s, ask := w.slots(t, func(c *Config) { c.Log = logTo(&log) })
+	must(s.Acquire(t.Context(), ask))
+	if strings.Contains(log.String(), "waiting before") {
+		t.Error(log.String())
+	}
+}
+
+// A newcomer has waited, and opened the pool. The store is set back to the same copy again before it claims: what it wrote
+// is gone, and holders have not looked since.
+func TestASecondReturnToTheSameCopyIsWaitedForToo(t *testing.T) {
+	w := newWorld(t)
+	w.mustTake(w.start(w.timeless, small), 1) // and it crashed
+	w.time.Pass(time.Hour)
+	older := w.mem.Snapshot()
+	again := false
+	s, ask := w.slots(t, func(c *Config) {
+		small(c)
+		c.Store = &scripted{Store: w.mem, life: func() string { return "1" }, call: func(what, _ string) error {
+			if p := must(Inspect(t.Context(), w.mem, "default")); what == "list" && p.Open && p.Settled > 0 && !again {
+				again = true
+				w.mem.Restore(older)
+			}
+			return nil
+		}}
+	})
+	began := w.time.Monotonic()
+	must(s.Acquire(t.Context(), ask))
+	if took := w.time.Monotonic() - began; !again || took < 2*grace {
+		t.Errorf("set back again: %t; it took %v", again, took)
+	}
+}

@@ -732,6 +732,16 @@ func TestARenewalOfAWorkerLeftMeanwhileDoesNotReplaceTheNewOne(t *testing.T) {
 	}
 }
 
+// The last tick that ids may carry is shown while they are issued.
+func TestTheStateHasTheLastTickUsed(t *testing.T) {
+	w := newWorld(t)
+	l := w.start(small)
+	id := must(l.Next(t.Context()))
+	if used, tick := l.State().Used, partsOf(l.Layout(), id).Tick; used < tick || used > tick+1 {
+		t.Errorf("used are ticks up to %d, and an id has %d", used, tick)
+	}
+}
+
 // A renewing source renews as its function says.
 type renewing struct {
 	*leaver

@@ -416,6 +416,34 @@ func TestTheWorkerOfAnOverlapMayBeGrantedAgain(t *testing.T) {
 	}
 }
 
+// The same within one call: another is granted the worker before the release reads what became of it.
+func TestAReleaseThatReadsALaterGrantLeavesItAlone(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(t.Context(), ask))
+	last := grant.After + 1
+	other, ask := w.slots(t, func(c *Config) { c.Store = w.mem })
+	applied, taken := false, false
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch {
+		case c.Op == storetest.OpCompareAndSwap && !applied:
+			applied = true
+			return storetest.FailApplied
+		case c.Op == storetest.OpGet && applied && !taken:
+			taken = true
+			w.time.Pass(time.Second)
+			must(other.Acquire(t.Context(), ask))
+		}
+		return storetest.Pass
+	}
+	if err := s.Release(t.Context(), grant, last); err != nil || !taken {
+		t.Fatal(err, taken)
+	}
+	if w.closed() || s.setBacks.Load() != 0 {
+		t.Errorf("closed: %t, %d losses", w.closed(), s.setBacks.Load())
+	}
+}
+
 // A switch ends the outage that it follows: the next failure is news.
 func TestAFailureAfterASwitchIsLogged(t *testing.T) {
 	source := &nowhere{leaver: &leaver{give: []int64{1}}}

@@ -168,8 +168,8 @@ func TestCloseEndsACallThatTakesAnotherWorker(t *testing.T) {
 		if len(ended) != 1 {
 			t.Fatal("the call goes on after Close")
 		}
-		if err := <-ended; !errors.Is(err, firn.ErrClosed) {
-			t.Error(err)
+		if err := <-ended; !errors.Is(err, firn.ErrClosed) || l.State().Errors != 0 {
+			t.Errorf("%v, %d errors of the store", err, l.State().Errors)
 		}
 	})
 }

@@ -33,6 +33,17 @@ func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 	if err != nil || len(p.Slots) != 2 || p.slot(0, 3).revision != 3 || p.slot(1, 5).revision != 3 || p.revision != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
+	for text, want := range map[string]firn.Tick{`{"fence":"9","owner":"o"}`: noFence, `{"after":"0","fence":"9","owner":"o"}`: 0} {
+		var s Slot
+		if err := s.read(store.Entry{Key: "firn/p/slot/0/3", Value: []byte(text), Revision: 3}, record.Layout); err != nil || s.After != want {
+			t.Errorf("%s begins after %d, %v", text, s.After, err)
+		}
+	}
+	for _, text := range []string{`{"after":"3","owner":"o"}`, `{"after":"3","fence":"9"}`} {
+		if err := new(Slot).read(store.Entry{Key: "firn/p/slot/0/3", Value: []byte(text), Revision: 3}, record.Layout); !errors.Is(err, store.ErrForeign) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 	if got, want := p.slot(1, 3), (Slot{Datacenter: 1, Worker: 3, Fence: -1}); got != want {
 		t.Errorf("one never used: %+v", got)
 	}

@@ -61,5 +61,5 @@ func TestLeafIssuesItsLastIDsAndThenIsExhausted(t *testing.T) {
 		t.Errorf("beyond the last id: %v", err)
 	}
 	run(t, db, "UPDATE leaf_alloc SET max_id = 5")
-	want(t, s, "last", segment.Ask{Step: 100, Above: firn.MaxID - 3}, "9223372036854775805 to 9223372036854775806")
+	want(t, &leaf.Source{DB: db}, "last", segment.Ask{Step: 100, Above: firn.MaxID - 3}, "9223372036854775805 to 9223372036854775806")
 }
