@@ -420,7 +420,7 @@ func TestALaterGuaranteeFreesAWorkerThatWasTakenBack(t *testing.T) {
 	}
 }
 
-// Of a store that is away nobody can say that it has no such pool.
+// A store that is away does not show whether it has the pool.
 func TestAPoolThatCannotBeReadIsNotAMissingOne(t *testing.T) {
 	w := newWorld(t)
 	w.start(small)

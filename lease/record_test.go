@@ -19,7 +19,7 @@ import (
 func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 	record := Pool{Layout: layout("41/1/4/12"), Open: true}
 	if _, err := readPool("p", []store.Entry{{Key: "firn/p/pool", Value: []byte(`{"layout":"41/1/4/12","grace":"12 s"}`), Revision: 1}}); !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), `"12 s"`) {
-		t.Errorf("a duration that is none: %v", err)
+		t.Errorf("an invalid duration: %v", err)
 	}
 	wide := []store.Entry{{Key: "firn/p/pool", Value: []byte(`{"layout":"40/5/5/12"}`), Revision: 1}, {Key: "firn/p/slot/19/29", Value: must(register.Encode(Slot{Fence: 9, Owner: "o"})), Revision: 2}}
 	if p, err := readPool("p", wide); err != nil || p.slot(19, 29).revision != 2 {

@@ -12,6 +12,20 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
+// orders opens segments, and the name orders of them.
+func orders(t *testing.T, cfg segment.Config) (*segment.Segments, *segment.Namespace) {
+	t.Helper()
+	all, err := segment.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := all.Namespace("orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, n
+}
+
 // A process that fetches no range for a while still keeps others from its ids, if it looks.
 func TestALookRaisesACounterThatWasSetBack(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -28,19 +42,7 @@ func TestALookRaisesACounterThatWasSetBack(t *testing.T) {
 			mem := memstore.New(nil)
 			faulty := storetest.NewFaulty(mem)
 			cfg := segment.Config{Store: faulty, MinStep: 10, MaxStep: 10, Ahead: 1e-9, Chain: 1, Stride: c.stride}
-			open := func(memory *register.Memory) *segment.Namespace {
-				cfg.Memory = memory
-				all, err := segment.New(cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
-				n, err := all.Namespace("orders")
-				if err != nil {
-					t.Fatal(err)
-				}
-				return n
-			}
-			here := open(nil)
+			_, here := orders(t, cfg)
 			if err := here.Look(t.Context()); err != nil || faulty.Counts().Get != 0 {
 				t.Errorf("before it had an id: %v, %d reads", err, faulty.Counts().Get)
 			}
@@ -73,7 +75,8 @@ func TestALookRaisesACounterThatWasSetBack(t *testing.T) {
 			if n := here.State().SetBacks; n != c.changes || int64(faulty.Counts().CompareAndSwap-writes) != c.changes {
 				t.Errorf("%d set backs, %d writes", n, faulty.Counts().CompareAndSwap-writes)
 			}
-			if id, err := open(nil).Next(t.Context()); err != nil || uint64(id) <= last {
+			_, other := orders(t, cfg)
+			if id, err := other.Next(t.Context()); err != nil || uint64(id) <= last {
 				t.Errorf("another process makes %d, %v; %d was made here", id, err, last)
 			}
 		})
@@ -83,14 +86,7 @@ func TestALookRaisesACounterThatWasSetBack(t *testing.T) {
 func TestALookThatFailsSaysWhy(t *testing.T) {
 	mem := memstore.New(nil)
 	faulty := storetest.NewFaulty(mem)
-	all, err := segment.New(segment.Config{Store: faulty})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := all.Namespace("orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, n := orders(t, segment.Config{Store: faulty})
 	if _, err := n.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +107,7 @@ func TestALookThatFailsSaysWhy(t *testing.T) {
 // Each loss is counted, though the look after the one before has put the counter right. After Close nothing is written.
 func TestALookCountsEachLoss(t *testing.T) {
 	mem := memstore.New(nil)
-	all, err := segment.New(segment.Config{Store: mem})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := all.Namespace("orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all, n := orders(t, segment.Config{Store: mem})
 	if _, err := n.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}

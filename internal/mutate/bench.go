@@ -96,7 +96,7 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 }
 
 // narrowed returns a command as the tests that reach a mutant, the quick ones first, and before them those that killed the
-// latest mutants of its function. A command that selects tests itself, or is none, stays as it is.
+// latest mutants of its function. A command that selects tests itself, or runs a program, stays as it is.
 func (b *bench) narrowed(ctx context.Context, c command, m mutant) ([]command, error) {
 	if !c.narrows() {
 		return []command{c}, nil

@@ -15,8 +15,8 @@ import (
 )
 
 // A coverage lists the tests of a command with the blocks of a package that each of them runs. A mutant is then tried by
-// the tests that reach it, which takes a small part of the time. A test that reaches it by chance only may be missed: then
-// a mutant survives that might have been killed, and somebody looks at it.
+// the tests that reach it, which takes a small part of the time. A test that reaches it only by chance may be missed: then
+// a mutant survives that might have been killed, and is reported.
 type coverage []reach
 
 // A reach is what one test runs.

@@ -132,7 +132,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 		return nil, err
 	}
 	cfg.Registry.MustRegister(collector{s})
-	if !s.store.Traits().Embedded { // such a store keeps what it confirmed
+	if !s.store.Traits().Embedded { // such a store forgets only if somebody replaces its files
 		ctx, cancel := context.WithCancel(context.Background())
 		s.unwatch = cancel
 		s.watching.Go(func() { s.watch(ctx) })

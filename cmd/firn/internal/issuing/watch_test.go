@@ -74,8 +74,8 @@ func issued(t *testing.T, s *issuing.Service, made map[string]bool, n int, names
 	}
 }
 
-// Nobody asks a running server for ids after its store was wiped or set back, or it has enough in memory. One that starts
-// a few seconds later makes no id that it made.
+// After its store was wiped or set back, a running server gets no requests, or has enough ids in memory. A server that
+// starts a few seconds later repeats none of its ids.
 func TestAServerRaisesItsCountersInAStoreThatForgotThem(t *testing.T) {
 	for how, lose := range map[string]func(d *distant, before memstore.Snapshot){
 		"wiped":                      func(d *distant, _ memstore.Snapshot) { d.Restore(nil) },
