@@ -29,7 +29,7 @@ import (
 type outage struct {
 	mu      sync.Mutex
 	changes int           // odd while it is down
-	up      chan struct{} // closed when it is up again
+	up      chan struct{} // closed when callers may continue; nil: they may
 }
 
 func (a *outage) begins() { a.change(1) }
@@ -44,9 +44,17 @@ func (a *outage) change(to int) {
 	a.changes++
 	if to == 1 {
 		a.up = make(chan struct{})
-	} else {
+	} else if a.up != nil {
 		close(a.up)
 	}
+}
+
+// eases lets callers continue before the end of the outage: calls from before may still fail.
+func (a *outage) eases() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.up)
+	a.up = nil
 }
 
 // now returns a value for since.
@@ -59,7 +67,7 @@ func (a *outage) now() int {
 // since reports whether it was down then or at any time since.
 func (a *outage) since(then int) bool { return then%2 == 1 || a.now() != then }
 
-// wait waits until it is up, or ctx ends.
+// wait waits until callers may continue, or ctx ends.
 func (a *outage) wait(ctx context.Context) {
 	a.mu.Lock()
 	up := a.up

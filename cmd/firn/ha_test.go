@@ -46,6 +46,7 @@ func TestThreeServersLoseOnlyRequestsInFlight(t *testing.T) {
 	second.stop()
 	l.goOn("one is paused", 100, elsewhere(second))
 	second.signal(syscall.SIGCONT)
+	second.eases()
 	l.goOn("it is resumed", 20, all)
 	second.ends()
 

@@ -44,6 +44,7 @@ type Dialect struct {
 	examine  func(ctx context.Context, conn *sql.Conn) (examination, error)
 
 	missing string // the code for a table that may be missing
+	made    string // the codes for one that another session makes at this moment
 	faults  []fault
 }
 

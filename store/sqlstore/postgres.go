@@ -40,6 +40,7 @@ var postgresDialect = Dialect{
 	examine: examinePostgres,
 
 	missing: "42P01",
+	made:    "23505 42P07 42710", // by its entry of pg_type or pg_class; IF NOT EXISTS does not look for those not committed
 	// https://www.postgresql.org/docs/current/errcodes-appendix.html. An error found before a statement
 	// commits means it was not applied. An error that a retry may cure is still not ErrRefused.
 	faults: []fault{

@@ -381,3 +381,34 @@ func TestAListingWaitsForOthersNoLongerThanItsContext(t *testing.T) {
 		}
 	})
 }
+
+// PostgreSQL commits a table before it tells other sessions, which then cannot make it, and do not find it yet.
+func TestATableThatIsMadeAtThisMomentIsWaitedFor(t *testing.T) {
+	for _, test := range []struct {
+		what, making string
+		tries        int
+	}{
+		{"made by another", "23505", 4},
+		{"not allowed", "42501", 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			db := sql.OpenDB(scripted{func(context.Context, string) (int64, error) {
+				tries++
+				return 0, state(test.making)
+			}, func(statement string) (oneRow, error) {
+				if strings.HasSuffix(statement, " LIMIT 0") && tries < 4 {
+					return nil, state("42P01")
+				}
+				return nil, nil
+			}})
+			_, err := sqlstore.Open(context.Background(), db, sqlstore.Postgres)
+			if wanted := test.tries > 1; wanted != (err == nil) || tries != test.tries {
+				t.Errorf("%s: %v after %d tries", test.what, err, tries)
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

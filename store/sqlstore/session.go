@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -382,6 +383,10 @@ func (s *Store) connect(ctx context.Context) attempt {
 // discard closes a session, which otherwise returns to the pool.
 func discard(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }
 
+// Another session may have made the table, and committed that, some milliseconds before this session sees it. On a busy
+// server, this lasts until the other one is scheduled again.
+const makeTries, makePause = 100, 20 * time.Millisecond
+
 // makeTable makes the missing table.
 func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) (struct{}, error) {
 	if s.dialect.meant != nil {
@@ -389,12 +394,24 @@ func (s *Store) makeTable(ctx context.Context, conn *sql.Conn) (struct{}, error)
 			return struct{}{}, err
 		}
 	}
-	_, makeErr := conn.ExecContext(ctx, s.dialect.create)
-	// A table with other columns looked missing too. Making it may fail if others do at the same moment.
-	if _, err := s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {
-		return struct{}{}, err
+	var makeErr, err error
+	for range makeTries {
+		_, makeErr = conn.ExecContext(ctx, s.dialect.create)
+		// A table with other columns looked missing too. Making it may fail if others do at the same moment.
+		if _, err = s.registers(ctx, conn, s.dialect.probe); err == nil || makeErr == nil {
+			return struct{}{}, err
+		}
+		if !slices.Contains(strings.Fields(s.dialect.made), codeOf(makeErr)) {
+			break
+		}
+		select {
+		case <-time.After(makePause):
+		case <-ctx.Done():
+		}
 	}
-	makeErr = fmt.Errorf("make it: %w", makeErr)
+	if makeErr = fmt.Errorf("make it: %w", makeErr); codeOf(err) != s.dialect.missing {
+		makeErr = fmt.Errorf("%w (and: %w)", makeErr, err)
+	}
 	var account string
 	if hint, kind := s.dialect.classify(makeErr); !errors.Is(kind, store.ErrRefused) || hint == readOnlyHint || hint == primaryHint || s.dialect.account == "" ||
 		each(ctx, conn, func(rows *sql.Rows) error { return rows.Scan(&account) }, s.dialect.account) != nil {
