@@ -318,6 +318,7 @@ func (f *Format) Text(id firn.ID) (string, error) {
 type Number struct {
 	Begins time.Time // start of its period, in the format's zone; zero if the template has no date
 	N      int64     // from 1
+	ID     firn.ID   // of the counter, see [Format.Text]
 }
 
 // Parse reads a number that Next returned. A two-digit year is in the present century. The error is a
@@ -365,11 +366,14 @@ func (f *Format) Parse(text string) (Number, error) {
 	if n.N == 0 {
 		return refuse("numbers begin at 1")
 	}
+	n.ID = firn.ID(n.N)
 	if f.period == ever {
 		return n, nil
 	}
+	period := f.period.number(y, m, d)
+	n.ID += firn.ID(period * f.block)
 	var ok bool
-	if n.Begins, ok = f.period.begins(f.period.number(y, m, d), f.cfg.Zone); !ok {
+	if n.Begins, ok = f.period.begins(period, f.cfg.Zone); !ok {
 		return refuse("it has no such date")
 	}
 	return n, nil

@@ -87,6 +87,9 @@ func TestNumbersStartAtOneInEachPeriod(t *testing.T) {
 			if err != nil || n.N < 1 || test.template != "INV-{n:4}" && n.Begins.After(c.Wall()) {
 				t.Errorf("%s is read as %+v, %v", got, n, err)
 			}
+			if text, err := f.Text(n.ID); text != got || err != nil {
+				t.Errorf("%s is number %d of the counter, which reads %q, %v", got, n.ID, text, err)
+			}
 			c.Pass(test.step)
 		}
 	}

@@ -53,14 +53,15 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, last firn.ID,
 	}
 	c := newCounters(&cfg)
 	c.mine.Form = store.Form{}
-	return c.raise(ctx, name, uint64(last)+1)
+	return c.raise(ctx, name, uint64(last)+1, last)
 }
 
 // raise makes the next range of name begin at least, up to 2^63, or above. It also writes a counter that
 // is already further: as long as the record is the one that granted the last range, that range may be given
 // back, which would lower the counter below least; and the record read may be a write that the
-// store will lose.
-func (c *counters) raise(ctx context.Context, name string, least uint64) (Counter, error) {
+// store will lose. A counter that must exist and was set back is only raised if last, which somebody named, is not below what is
+// known here.
+func (c *counters) raise(ctx context.Context, name string, least uint64, last firn.ID) (Counter, error) {
 	if err := store.CheckName("segment", name); err != nil {
 		return Counter{}, err
 	}
@@ -68,6 +69,9 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 	_, err := c.register(name).Update(ctx, func(found store.Entry) ([]byte, error) {
 		now, err := c.read(name, found)
 		if err != nil {
+			return nil, err
+		}
+		if _, err := c.below(name, found, now); err != nil && int64(last) < max(c.cfg.Memory.Of(name).High(), 1) {
 			return nil, err
 		}
 		raised.Next = max(c.stripe.from(least), now.Next)
@@ -81,8 +85,8 @@ func (c *counters) raise(ctx context.Context, name string, least uint64) (Counte
 
 // Look checks that the store still has the counter as far as this process knows it, and raises it otherwise: then the
 // store was wiped or set back, which State().SetBacks counts, and processes that start from now on make no id again that
-// this one knows of. A process that fetches seldom calls it every few seconds. Errors are those of Next except
-// *[ExhaustedError]. With your own [Source] it does nothing.
+// this one knows of. With Config.MustExist it raises nothing, and returns a *[store.SetBackError]. A process that fetches
+// seldom calls it every few seconds. Errors are those of Next except *[ExhaustedError]. With your own [Source] it does nothing.
 func (n *Namespace) Look(ctx context.Context) error {
 	n.mu.Lock()
 	closed := n.ids.closed
@@ -130,7 +134,10 @@ func (c *counters) raiseBack(ctx context.Context, name string, r *register.Regis
 	r.Forget() // others may have moved it before
 	_, err = r.Update(ctx, func(found store.Entry) ([]byte, error) {
 		now, err := c.read(name, found)
-		if err != nil || !c.setBack(name, found, now) {
+		if err != nil {
+			return nil, err
+		}
+		if back, err := c.setBack(name, found, now); err != nil || !back {
 			return nil, err
 		}
 		return c.encode(now.use, c.stripe.from(uint64(known.High())+1), 0)
@@ -144,7 +151,8 @@ func (c *counters) raiseBack(ctx context.Context, name string, r *register.Regis
 // Raise makes all later ids greater than last, to take over from another counter, or after the store
 // has forgotten some: last is the last id used, or -1. It never lowers. It drops the held ranges that
 // begin at last or below, and raises the counter in the store above last and all ids held here. Errors
-// are those of Next except *[ExhaustedError], and a *[firn.RangeError] for a last below -1 or above Max.
+// are those of Next except *[ExhaustedError], and a *[firn.RangeError] for a last below -1 or above Max. With Config.MustExist
+// a counter that is missing or was set back is raised only by a last of 1 or more that is not below what this process has had.
 // Other processes keep using the ranges they hold, and do not give them back. Raise the counter of your
 // own [Source] yourself.
 func (n *Namespace) Raise(ctx context.Context, last firn.ID) error {
@@ -162,9 +170,12 @@ func (n *Namespace) Raise(ctx context.Context, last firn.ID) error {
 	if c, ok := n.all.source.(*counters); ok {
 		limited, cancel := turns.WithTimeout(ctx, n.all.cfg.Time, callTimeout)
 		defer cancel()
-		if _, err := c.raise(limited, n.name, max(uint64(above)+1, uint64(c.cfg.Start))); err != nil {
+		if _, err := c.raise(limited, n.name, max(uint64(above)+1, uint64(c.cfg.Start)), last); err != nil {
 			return overdue(ctx, err)
 		}
+		n.mu.Lock()
+		n.refill.retry()
+		n.mu.Unlock()
 	}
 	if err := n.Prepare(ctx); !errors.Is(err, ErrExhausted) {
 		return err

@@ -41,6 +41,7 @@ func newCounters(cfg *Config) *counters {
 
 // Fetch implements [Source]. Errors: that of [store.CheckName], *[firn.RangeError], *[ExhaustedError],
 // *[StripeError], *[store.TakenError], [store.ErrForeign] and the store's.
+// With Config.MustExist also *[store.SetBackError].
 //
 // Only a write that the store has confirmed grants a range. A write that may have been applied
 // grants nothing. If its record is found, here or by the next fetch of the name, the next write
@@ -112,7 +113,7 @@ func (c *counters) keepLost(name string, r *register.Register) {
 // explain says what failed. A conflict is store.ErrUnavailable, unless ctx has ended: the caller may try again.
 func explain(ctx context.Context, what, name string, err error) error {
 	switch {
-	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrSetBack), errors.Is(err, ErrStripe), errors.Is(err, ErrExhausted):
 		return err
 	case errors.Is(err, store.ErrConflict):
 		err = fmt.Errorf("others were quicker each time: %w", turns.Fault(ctx, store.ErrUnavailable, err))
@@ -127,12 +128,14 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	if err != nil {
 		return Range{}, nil, err
 	}
-	above := max(ask.Above, firn.ID(c.cfg.Memory.Of(name).High()))
-	c.setBack(name, entry, now)
+	high := firn.ID(c.cfg.Memory.Of(name).High())
+	if _, err := c.setBack(name, entry, now); err != nil {
+		return Range{}, nil, err
+	}
 	if ours {
 		now.Next -= uint64(now.step) * uint64(c.stripe.Stride)
 	}
-	next := max(c.stripe.from(max(uint64(c.cfg.Start), uint64(above)+1)), now.Next)
+	next := max(c.stripe.from(max(uint64(c.cfg.Start), uint64(max(ask.Above, high))+1)), now.Next)
 	if next > uint64(c.cfg.Max) {
 		return Range{}, nil, &ExhaustedError{Name: name, Next: next, Max: c.cfg.Max}
 	}
@@ -143,18 +146,30 @@ func (c *counters) advance(name string, entry store.Entry, ours bool, ask Ask) (
 	return grant, value, err
 }
 
-// setBack reports whether a record lies below what is known here, and logs that once.
-func (c *counters) setBack(name string, entry store.Entry, now counter) bool {
+// below reports whether a record lies below what is known here. The error is a *[store.SetBackError] for a counter that must
+// exist, if it does or if there is no record.
+func (c *counters) below(name string, entry store.Entry, now counter) (back bool, err error) {
+	high := c.cfg.Memory.Of(name).High()
+	back = high > 0 && now.Next <= uint64(high)
+	if missing := entry.Revision == 0; c.cfg.MustExist && (missing || back) {
+		err = &store.SetBackError{Counter: name, Missing: missing, Found: now.last(), Known: firn.ID(high)}
+	}
+	return back, err
+}
+
+// setBack is below for who has entered: it counts a record that lies below, and logs it, once.
+func (c *counters) setBack(name string, entry store.Entry, now counter) (back bool, err error) {
+	back, err = c.below(name, entry, now)
 	known := c.cfg.Memory.Of(name)
-	high := known.High()
-	if high == 0 || now.Next > uint64(high) {
-		return false
-	}
-	if known.SetBack(entry.Revision) {
+	switch {
+	case !back || !known.SetBack(entry.Revision):
+	case err != nil:
+		c.cfg.Log.Warn("no range is fetched until the counter of a segment is raised, ids that are in memory are still issued", "name", name, "error", err)
+	default:
 		c.cfg.Log.Warn("the counter of a segment was set back, and is raised above what is known here: ids that only others know of may be made again",
-			"name", name, "next", now.Next, "above", high, "advice", "find the greatest id that anybody received, and raise the counter above it")
+			"name", name, "next", now.Next, "above", known.High(), "advice", "find the greatest id that anybody received, and raise the counter above it")
 	}
-	return true
+	return back, err
 }
 
 // read returns the counter in entry, or a counter at 0 if the store has no record. Errors:

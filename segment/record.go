@@ -42,6 +42,11 @@ type counter struct {
 	use  *register.Use // of this record, and of the next write
 }
 
+// last is the last id used, or 0.
+func (c counter) last() firn.ID {
+	return firn.ID(c.Next - min(c.Next, uint64(max(c.Stripe.Stride, 1))))
+}
+
 // readCounter reads the record of name for a use. Errors: [store.ErrForeign], *[store.TakenError].
 func readCounter(name string, e store.Entry, use *register.Use) (counter, error) {
 	foreign := func(why error) (counter, error) {

@@ -30,6 +30,9 @@ func (f *refill) paused() bool {
 	return f.err != nil && f.all.cfg.Time.Monotonic() < f.notBefore
 }
 
+// retry ends the pause after an error: the store has just answered.
+func (f *refill) retry() { f.notBefore = f.all.cfg.Time.Monotonic() }
+
 // due reports whether to fetch a range now, and sets where the next caller of c checks. Held is
 // the number of ranges ahead; row says that a caller waits for more consecutive ids than they have.
 func (f *refill) due(c *cell, held int, row bool) bool {

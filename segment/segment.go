@@ -44,7 +44,7 @@ import (
 type Config struct {
 	// Store keeps the counters. Required, unless there is a Source.
 	Store store.Store
-	// Source hands out ranges instead of the Store; Start, Offset, Stride and Form must be left out.
+	// Source hands out ranges instead of the Store; Start, MustExist, Offset, Stride and Form must be left out.
 	Source Source
 
 	// MinStep and MaxStep bound how many ids are fetched at once, and so how many ids of
@@ -61,6 +61,12 @@ type Config struct {
 	// Start is the least id: a name that is below it, or that the store does not know, goes on there.
 	// A counter below it is raised. Default: 1.
 	Start firn.ID
+	// MustExist refuses ranges, with a *[store.SetBackError], when the store has no counter of a name, or one that lies below
+	// what this process has had of it: it was wiped or set back, or is another store. Ids that are in memory are still
+	// issued. That ends once [Namespace.Raise] or [RaiseCounter] has put the counter right; one of them also makes a new
+	// counter. Without MustExist a missing counter begins at Start, and one that lies below is raised above what this
+	// process has had, with a warning: ids that only other processes have had may be made again.
+	MustExist bool
 	// Max is the last id. All processes that use a name need the same Max. Default: [firn.MaxID].
 	Max firn.ID
 	// Offset and Stride restrict ids to those that leave the remainder Offset when divided by
@@ -116,8 +122,8 @@ func (c Config) Check() error { return c.fill() }
 // check fills in the defaults and names every mistake.
 func (c *Config) check() error {
 	var err error
-	if c.Source != nil && (c.Start != 0 || c.Offset != 0 || c.Stride != 0 || c.Form.Name != "" || c.Form.Keys != nil) {
-		err = config.Mistake("segment", "Source", "has its own ids: leave out Start, Offset, Stride and Form")
+	if c.Source != nil && (c.Start != 0 || c.MustExist || c.Offset != 0 || c.Stride != 0 || c.Form.Name != "" || c.Form.Keys != nil) {
+		err = config.Mistake("segment", "Source", "has its own ids: leave out Start, MustExist, Offset, Stride and Form")
 	}
 	if c.Source != nil && c.Memory != nil {
 		err = errors.Join(err, config.Mistake("segment", "Memory", "is of the counters of a Store: give it to NewSource, if your Source wraps that, else leave it out"))

@@ -168,7 +168,7 @@ func (a *adder) look(ctx context.Context) error {
 	if !a.record.Ours() { // otherwise its ids are no one's yet
 		a.known.Had(last)
 	}
-	if a.counter.setBack() && a.known.SetBack(entry.Revision) && !a.all.cfg.Strict {
+	if a.counter.setBack() && a.known.SetBack(entry.Revision) && !a.all.cfg.MustExist {
 		a.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
 			"sequence", a.of.name, "found", a.counter.last, "known", a.counter.high,
 			"advice", "find the greatest id that anybody received, and raise the sequence to it")
@@ -176,15 +176,18 @@ func (a *adder) look(ctx context.Context) error {
 	return nil
 }
 
-// refuseSetBack fails what a strict sequence does not serve while its record lies below what is known: all but raises above
-// that. So an addition to such a record carries raises alone, and no id comes from before them.
+// refuseSetBack fails what a sequence that must exist does not serve while its record is missing, or lies below what is known:
+// all but raises to that or above. So an addition to such a record carries raises alone, and no id comes from before them.
 func (a *adder) refuseSetBack(ctx context.Context) {
-	if !a.all.cfg.Strict || !a.counter.setBack() {
+	missing := a.counter.revision == 0
+	if !a.all.cfg.MustExist || !missing && !a.counter.setBack() {
 		return
 	}
-	refused := func(r *request) bool { return r.n > 0 || r.least < a.counter.high }
+	refused := func(r *request) bool { return r.n > 0 || r.least < max(a.counter.high, 1) }
 	if slices.ContainsFunc(a.batch, refused) {
-		a.failThose(refused, a.explain(ctx, "read", &SetBackError{Name: a.of.name, Found: firn.ID(a.counter.last), Known: firn.ID(a.counter.high)}))
+		a.failThose(refused, a.explain(ctx, "read", &store.SetBackError{
+			Counter: a.of.name, Missing: missing, Found: firn.ID(a.counter.last), Known: firn.ID(a.counter.high),
+		}))
 	}
 }
 
@@ -324,7 +327,7 @@ func (a *adder) dismiss(done func(*request) bool) {
 func (a *adder) explain(ctx context.Context, op string, err error) error {
 	a.counter.read = false
 	switch {
-	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, ErrSetBack), errors.Is(err, store.ErrRefused):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrTaken), errors.Is(err, store.ErrSetBack), errors.Is(err, store.ErrRefused):
 	case ctx.Err() != nil:
 		err = fmt.Errorf("no answer within %v: %w", a.all.cfg.Timeout, &store.TextError{Kind: store.ErrUnavailable, Err: err})
 	case !errors.Is(err, store.ErrUnavailable):

@@ -20,20 +20,20 @@ import (
 
 // A sequence opened later knows what an earlier one has issued.
 func TestSequencesThatShareAMemoryGoOnAboveEachOther(t *testing.T) {
-	for _, strict := range []bool{false, true} {
+	for _, must := range []bool{false, true} {
 		s, memory := memstore.New(nil), &register.Memory{}
 		early := open(t, s, sequence.Config{Memory: memory})
 		older := s.Snapshot()
 		want(t, early, 1)
-		late := open(t, s, sequence.Config{Memory: memory, Strict: strict})
+		late := open(t, s, sequence.Config{Memory: memory, MustExist: must})
 		want(t, early, 2)
 		s.Restore(older)
-		if _, err := late.Next(background); strict != errors.Is(err, sequence.ErrSetBack) || !strict && err != nil {
-			t.Errorf("strict %v: %v", strict, err)
+		if _, err := late.Next(background); must != errors.Is(err, store.ErrSetBack) || !must && err != nil {
+			t.Errorf("must exist %v: %v", must, err)
 		}
-		want(t, early, map[bool]firn.ID{false: 4, true: 3}[strict])
+		want(t, early, map[bool]firn.ID{false: 4, true: 3}[must])
 		if n := late.State().SetBacks; n != 1 {
-			t.Errorf("strict %v: %d set backs", strict, n)
+			t.Errorf("must exist %v: %d set backs", must, n)
 		}
 	}
 }

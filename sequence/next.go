@@ -88,7 +88,7 @@ func (s *Namespace) Clock() store.Clock { return s.all.cfg.Store.Traits().Clock 
 // Next returns the next id: greater than every id that any caller had received
 // when Next was called. It waits for the addition in progress and then for its own.
 //
-// Errors: ctx.Err(), with its cause; *[ExhaustedError]; *[SetBackError]; *[store.TakenError]; [store.ErrForeign];
+// Errors: ctx.Err(), with its cause; *[ExhaustedError]; *[store.SetBackError]; *[store.TakenError]; [store.ErrForeign];
 // [firn.ErrClosed]; and the store's, store.ErrUnavailable or store.ErrRefused.
 // A call that failed may have used ids up; they become gaps.
 func (s *Namespace) Next(ctx context.Context) (firn.ID, error) {
@@ -144,7 +144,7 @@ func (s *Namespace) Fill(ctx context.Context, dst []firn.ID) (int, error) {
 // Look checks that the store still has the sequence as far as this process knows it, and raises it otherwise: then the
 // store was wiped or set back, which State().SetBacks counts, and processes that start from now on make no id again that
 // this one knows of. A process that makes ids seldom calls it every few seconds. Errors are those of [Namespace.Next]; with
-// Config.Strict a sequence that was set back is not raised, but [ErrSetBack] is returned, and counted as a failed call.
+// Config.MustExist a sequence that was set back is not raised, but a *[store.SetBackError] is returned, and counted as a failed call.
 func (s *Namespace) Look(ctx context.Context) error {
 	if s.all.additions.Closed() {
 		return fmt.Errorf("sequence %q: %w", s.name, firn.ErrClosed)

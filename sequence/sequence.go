@@ -16,7 +16,7 @@
 // in order within one process, a generator over a lease makes them without the store.
 //
 // Not checked: that all processes use one store, and that the store keeps
-// what it acknowledged. Config.Strict is for stores that may forget.
+// what it acknowledged. Config.MustExist is for stores that may forget.
 package sequence
 
 import (
@@ -44,12 +44,12 @@ type Config struct {
 	Start firn.ID
 	// Max is the greatest id. Default: [firn.MaxID].
 	Max firn.ID
-	// Strict refuses ids, with [ErrSetBack], when the record of a sequence has vanished or
-	// lies below what this process has seen of it, as in a store that was wiped or set back,
-	// until [Namespace.Raise] has put it right. Otherwise this process raises the record above
-	// what it has seen itself, and logs a warning: it never makes an id twice or goes
-	// back, but ids that only other processes have seen may be made again.
-	Strict bool
+	// MustExist refuses ids, with a *[store.SetBackError], when the store has no record of a sequence, or one that
+	// lies below what this process has had of it: it was wiped or set back, or is another store. That ends once
+	// [Namespace.Raise] or [RaiseCounter] has put the record right; one of them also makes a new sequence. Without
+	// MustExist a missing record begins at Start, and one that lies below is raised above what this process has had, with
+	// a warning: it never makes an id twice or goes back, but ids that only other processes have had may be made again.
+	MustExist bool
 	// Form says what the program makes of the ids before it shows them: veil.Cipher.Form returns that of a veil. The
 	// store keeps it with each name, and a process with another gets a *[store.TakenError]. Default:
 	// that of [Namespace.Declare], else [store.Plain].

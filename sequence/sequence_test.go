@@ -105,17 +105,18 @@ func TestASequenceBeginsAtStart(t *testing.T) {
 // As after a store was set back. Other processes go on above it too, and one that begins lower does not go back.
 func TestStartRaisesASequenceThatIsBelow(t *testing.T) {
 	s := memstore.New(nil)
-	for _, strict := range []bool{false, true} {
-		other := open(t, s, sequence.Config{Strict: strict})
+	exists(t, s)
+	for _, must := range []bool{false, true} {
+		other := open(t, s, sequence.Config{MustExist: must})
 		first, err := other.Next(background)
 		if err != nil {
 			t.Fatal(err)
 		}
 		to := first + 1000
-		want(t, open(t, s, sequence.Config{Start: to, Strict: strict}), to)
+		want(t, open(t, s, sequence.Config{Start: to, MustExist: must}), to)
 		want(t, other, to+1)
-		want(t, open(t, s, sequence.Config{Start: first, Strict: strict}), to+2)
-		want(t, open(t, s, sequence.Config{Start: to, Strict: strict}), to+3)
+		want(t, open(t, s, sequence.Config{Start: first, MustExist: must}), to+2)
+		want(t, open(t, s, sequence.Config{Start: to, MustExist: must}), to+3)
 	}
 }
 
@@ -364,11 +365,12 @@ func TestAWipedOrOlderStoreIsRaised(t *testing.T) {
 	want(t, newcomer, 105)
 }
 
-func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
+func TestASequenceThatMustExistRefusesToBeSetBack(t *testing.T) {
 	for _, wiped := range []bool{false, true} {
 		s := memstore.New(nil)
+		exists(t, s)
 		var log strings.Builder
-		txn := open(t, s, sequence.Config{Strict: true, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		txn := open(t, s, sequence.Config{MustExist: true, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		want(t, txn, 1)
 		older := s.Snapshot()
 		if _, err := txn.Reserve(background, 99); err != nil {
@@ -380,18 +382,18 @@ func TestAStrictSequenceRefusesToBeSetBack(t *testing.T) {
 		s.Restore(older)
 		for range 2 {
 			_, err := txn.Next(background)
-			fails(t, "set back", err, sequence.ErrSetBack, "has seen 100", "raise")
-			var back *sequence.SetBackError
-			if !errors.As(err, &back) || back.Name != "txn" || back.Known != 100 || back.Found != firn.ID(len(older)) {
+			fails(t, "set back", err, store.ErrSetBack, "has had ids up to 100", "raise")
+			var back *store.SetBackError
+			if !errors.As(err, &back) || back.Counter != "txn" || back.Missing != wiped || back.Known != 100 || back.Found != firn.ID(len(older)) {
 				t.Errorf("%+v", back)
 			}
 			if errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("it is no use to try again: %v", err)
 			}
 		}
-		fails(t, "raised too little", txn.Raise(background, 99), sequence.ErrSetBack)
+		fails(t, "raised too little", txn.Raise(background, 99), store.ErrSetBack)
 		_, err := txn.ReserveIn(background, 1, 150, 1000)
-		fails(t, "not raised", err, sequence.ErrSetBack)
+		fails(t, "not raised", err, store.ErrSetBack)
 		if now := s.Snapshot(); fmt.Sprint(now) != fmt.Sprint(older) && len(now) != 0 {
 			t.Error("a refusal wrote")
 		}

@@ -33,13 +33,22 @@ func (g *gated) open() {
 	g.gate = nil
 }
 
-// wiped returns two strict sequences of one name: ids up to 100 came from the first, up to 150 from the other, and the store
+// exists makes the sequence txn without an id.
+func exists(t *testing.T, s store.Store) {
+	t.Helper()
+	if last, err := sequence.RaiseCounter(t.Context(), s, "txn", 0); last != 0 || err != nil {
+		t.Fatal(last, err)
+	}
+}
+
+// wiped returns two sequences of one name that must exist: ids up to 100 came from the first, up to 150 from the other, and the store
 // has forgotten them.
 func wiped(t *testing.T) (*gated, *sequence.Namespace) {
 	t.Helper()
 	mem := memstore.New(nil)
 	g := &gated{Store: mem}
-	a, b := open(t, g, sequence.Config{Strict: true}), open(t, mem, sequence.Config{Strict: true})
+	exists(t, mem)
+	a, b := open(t, g, sequence.Config{MustExist: true}), open(t, mem, sequence.Config{MustExist: true})
 	if _, err := a.Reserve(t.Context(), 100); err != nil {
 		t.Fatal(err)
 	}
@@ -50,9 +59,9 @@ func wiped(t *testing.T) (*gated, *sequence.Namespace) {
 	return g, a
 }
 
-// Callers go on to ask while an operator raises a strict sequence that was set back. None gets an id that was received
+// Callers go on to ask while an operator raises a sequence that must exist and was set back. None gets an id that was received
 // elsewhere, whether it asked before the raise or after it.
-func TestOnlyARaiseContinuesAStrictSequence(t *testing.T) {
+func TestOnlyARaiseContinuesASequenceThatMustExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, txn := wiped(t)
 		g.shut()
@@ -74,7 +83,7 @@ func TestOnlyARaiseContinuesAStrictSequence(t *testing.T) {
 		synctest.Wait()
 		g.open()
 		for range 2 {
-			if got := <-answers; !errors.Is(got.err, sequence.ErrSetBack) {
+			if got := <-answers; !errors.Is(got.err, store.ErrSetBack) {
 				t.Errorf("asked before the raise: %d, %v", got.id, got.err)
 			}
 		}
@@ -107,7 +116,7 @@ func TestARaiseThatWasGivenUpContinuesNothing(t *testing.T) {
 			t.Error(err)
 		}
 		g.open()
-		if err := <-failed; !errors.Is(err, sequence.ErrSetBack) {
+		if err := <-failed; !errors.Is(err, store.ErrSetBack) {
 			t.Error(err)
 		}
 	})
@@ -115,11 +124,12 @@ func TestARaiseThatWasGivenUpContinuesNothing(t *testing.T) {
 
 // A process that makes no ids for a while still keeps others from those that it knows, if it looks.
 func TestALookRaisesASequenceThatWasSetBack(t *testing.T) {
-	for _, strict := range []bool{false, true} {
+	for _, must := range []bool{false, true} {
 		for _, wiped := range []bool{false, true} {
 			mem := memstore.New(nil)
+			exists(t, mem)
 			s := storetest.NewFaulty(mem)
-			txn := open(t, s, sequence.Config{Strict: strict})
+			txn := open(t, s, sequence.Config{MustExist: must})
 			if err := txn.Look(background); err != nil || s.Counts().Get != 0 {
 				t.Errorf("before it had an id: %v, %d reads", err, s.Counts().Get)
 			}
@@ -135,10 +145,10 @@ func TestALookRaisesASequenceThatWasSetBack(t *testing.T) {
 				mem.Restore(nil)
 			}
 			err := txn.Look(background)
-			if strict != errors.Is(err, sequence.ErrSetBack) || !strict && err != nil || txn.State().SetBacks != 1 {
-				t.Errorf("strict %t, wiped %t: %v, %d set backs", strict, wiped, err, txn.State().SetBacks)
+			if must != errors.Is(err, store.ErrSetBack) || !must && err != nil || txn.State().SetBacks != 1 {
+				t.Errorf("must exist %t, wiped %t: %v, %d set backs", must, wiped, err, txn.State().SetBacks)
 			}
-			if !strict {
+			if !must {
 				want(t, open(t, s, sequence.Config{}), 3)
 			}
 			s.Script = func(storetest.Call) storetest.Outcome { return storetest.FailUnapplied }

@@ -98,3 +98,32 @@ func (e *TakenError) Error() string {
 
 // Is reports whether target is [ErrTaken].
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }
+
+// ErrSetBack is matched by *[SetBackError]: the store has forgotten ids of a counter that must exist.
+var ErrSetBack = errors.New("counter set back")
+
+// A SetBackError reports that a counter that must exist is missing, or lies below what this process has had of it: the
+// store was wiped or set back, or is another one. No id was issued, and nothing was written.
+type SetBackError struct {
+	Counter string  // the name
+	Missing bool    // the store has no such counter
+	Found   firn.ID // the last id used, according to the store; 0 if it is missing
+	Known   firn.ID // the last id used, as far as this process knows; 0 if it has had none
+}
+
+func (e *SetBackError) Error() string {
+	var what, orNew string
+	switch {
+	case e.Missing && e.Known == 0:
+		what, orNew = fmt.Sprintf("the store has no counter %q, which must exist:", e.Counter), ", or to 0 if it is new"
+	case e.Missing:
+		what = fmt.Sprintf("the store has lost the counter %q, of which this process has had ids up to %d:", e.Counter, int64(e.Known))
+	default:
+		what = fmt.Sprintf("the counter %q was set back: the store says that %d was the last id used, and this process has had ids up to %d:",
+			e.Counter, int64(e.Found), int64(e.Known))
+	}
+	return what + " find the greatest id that anybody received, and raise the counter to it" + orNew
+}
+
+// Is reports whether target is [ErrSetBack].
+func (e *SetBackError) Is(target error) bool { return target == ErrSetBack }

@@ -144,7 +144,7 @@ var commands = []struct {
 	make func() *cobra.Command
 }{
 	{"next", newNext}, {"decode", newDecode}, {"veil", newVeil}, {"unveil", newUnveil}, {"layout", newLayout},
-	{"serve", newServe}, {"workers", newWorkers}, {"store", newStore}, {"doctor", newDoctor}, {"import", newImport},
+	{"serve", newServe}, {"workers", newWorkers}, {"store", newStore}, {"doctor", newDoctor}, {"raise", newRaise}, {"import", newImport},
 	{"verify", newVerify}, {"health", newHealth}, {"bench", newBench}, {"rehearse", newRehearse}, {"token", newToken}, {"emit", newEmit}, {"version", newVersion},
 }
 
@@ -190,6 +190,7 @@ decodes them, and serves them over HTTP, gRPC and the Redis protocol.
   firn token              create a token for the server
   firn doctor             check the clock and the store
   firn health             ask the server here whether it is ready
+  firn raise NAME LAST    make a counter go on above an id
   firn import leaf        import the counters of Leaf or TinyId
   firn verify FILE        find duplicates in a file of ids
 

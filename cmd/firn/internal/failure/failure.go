@@ -144,7 +144,7 @@ var classes = []struct {
 	{segment.ErrExhausted, http.StatusServiceUnavailable, "exhausted"},
 	{sequence.ErrExhausted, http.StatusServiceUnavailable, "exhausted"},
 	{numbering.ErrExhausted, http.StatusServiceUnavailable, "exhausted"},
-	{sequence.ErrSetBack, http.StatusServiceUnavailable, "set_back"},
+	{store.ErrSetBack, http.StatusServiceUnavailable, "set_back"},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, codeTimedOut},
 	{context.Canceled, StatusGone, codeGone},
 	// The store and the configuration differ; the request is not to blame. So these come before ErrSyntax and ErrRange.

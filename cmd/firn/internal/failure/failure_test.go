@@ -68,7 +68,7 @@ func TestMessagesHideTheStoresErrors(t *testing.T) {
 
 func TestARetryIsAdvisedWhereItHelps(t *testing.T) {
 	for err, want := range map[error]time.Duration{
-		store.ErrUnavailable: time.Second, firn.ErrFence: time.Second, sequence.ErrSetBack: time.Second,
+		store.ErrUnavailable: time.Second, firn.ErrFence: time.Second, store.ErrSetBack: time.Second,
 		segment.ErrExhausted: 0, sequence.ErrExhausted: 0, firn.ErrTimeExhausted: 0, store.ErrForeign: 0, firn.ErrSyntax: 0,
 	} {
 		if got := failure.Of(err).Retry; got != want {

@@ -163,6 +163,9 @@ func (b *builder) examineCounter(ctx context.Context, name string, set settings.
 	if failure.Of(err).Code == failure.Mismatch {
 		f.Advice = "correct the configuration, or take another name: what the store has stays in force"
 	}
+	if errors.Is(err, store.ErrSetBack) {
+		f.Advice = fmt.Sprintf("firn raise %s LAST --config FILE; LAST is 0 for a new counter", name)
+	}
 	return []store.Finding{f}, err
 }
 

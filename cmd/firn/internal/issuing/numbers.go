@@ -47,7 +47,7 @@ func (b *builder) number(name string, set settings.Namespace) (base, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newNumbers(name, sequence.Config{Store: b.service.store, Memory: b.service.memory, Log: b.log(name)}, cfg)
+	return newNumbers(name, sequence.Config{MustExist: set.MustExist, Store: b.service.store, Memory: b.service.memory, Log: b.log(name)}, cfg)
 }
 
 func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {

@@ -87,7 +87,7 @@ func (w *watch) look(ctx context.Context) {
 		w.skip = w.pause
 	default:
 		w.suspect, w.pause, w.setBacks = false, 0, w.service.allSetBacks()
-		w.service.log.Info("the store has all counters again as far as this server knows them", "counters", len(all))
+		w.service.log.Info("all counters were looked at", "counters", len(all))
 	}
 }
 
@@ -126,9 +126,10 @@ func (w *watch) compare(ctx context.Context, names []string) int {
 	return int(failed.Load())
 }
 
-// lasting reports whether the next look would fail alike: somebody has made the counter another's, or it was closed.
+// lasting reports whether the next look would fail alike: the counter must exist and was set back, somebody has made it
+// another's, or it was closed.
 func lasting(err error) bool {
-	return errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrTaken) || errors.Is(err, segment.ErrStripe) || errors.Is(err, firn.ErrClosed)
+	return errors.Is(err, store.ErrSetBack) || errors.Is(err, store.ErrForeign) || errors.Is(err, store.ErrTaken) || errors.Is(err, segment.ErrStripe) || errors.Is(err, firn.ErrClosed)
 }
 
 // counters returns the namespaces whose counter the process has had ids of, in order.

@@ -156,7 +156,8 @@ func (k *Kind) Only(n Namespace) Namespace {
 type (
 	// Counted has the settings of ids that a counter in the store counts.
 	Counted struct {
-		From firn.ID `yaml:"from" flag:"first" config:"Start" default:"1" is:"id" allowed:"1 to 9223372036854775807" example:"1" help:"least id: a counter that is new in the store begins there, and one that is below goes on there"`
+		From      firn.ID `yaml:"from" flag:"first" config:"Start" default:"1" is:"id" allowed:"1 to 9223372036854775807" example:"1" help:"least id: a counter that is new in the store begins there, and one that is below goes on there"`
+		MustExist bool    `yaml:"must_exist" default:"false" help:"no ids, but the error set_back, if the store has no such counter, or one below what the server has had of it; firn raise makes and raises it: [backup.md](backup.md#a-counter-that-must-exist)"`
 	}
 	// Dated has the settings of ids that contain a date.
 	Dated struct {

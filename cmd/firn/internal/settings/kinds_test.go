@@ -177,7 +177,7 @@ func TestEachSettingReachesTheLibrary(t *testing.T) {
 	elsewhere := []string{"kind", "veil", "prefix", "version"} // version: TestWideIDs
 	values := map[string]string{
 		"pool": "another", "unit": "2ms", "epoch": "2026-01-01", "target": "20m", "layout": "twitter", "clock": "wall", "start": "zero", "rollback": "refuse", "datacenter": "1",
-		"width": "40", "check": "luhn", "zone": "+08:00", "from": "5",
+		"width": "40", "check": "luhn", "zone": "+08:00", "from": "5", "must_exist": "true",
 	}
 	for _, s := range settings.All() {
 		if slices.Contains(elsewhere, s.Key) {

@@ -43,6 +43,6 @@ type Segment struct {
 func (n Namespace) SegmentConfig() segment.Config {
 	n = n.filled()
 	return segment.Config{
-		MinStep: n.MinStep, MaxStep: n.MaxStep, Target: time.Duration(n.Target), Start: n.From, Max: n.Veil.most(), Offset: n.Offset, Stride: n.Stride,
+		MinStep: n.MinStep, MaxStep: n.MaxStep, Target: time.Duration(n.Target), Start: n.From, MustExist: n.MustExist, Max: n.Veil.most(), Offset: n.Offset, Stride: n.Stride,
 	}
 }

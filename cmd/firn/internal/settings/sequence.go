@@ -18,5 +18,5 @@ var sequences = &Kind{
 
 // SequenceConfig returns the configuration of a sequence without its store.
 func (n Namespace) SequenceConfig() sequence.Config {
-	return sequence.Config{Start: n.filled().From, Max: n.Veil.most()}
+	return sequence.Config{Start: n.filled().From, MustExist: n.MustExist, Max: n.Veil.most()}
 }

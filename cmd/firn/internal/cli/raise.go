@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+)
+
+// A raised is what firn raise --json prints.
+type raised struct {
+	Namespace string `json:"namespace"`
+	Last      string `json:"last"` // the last id used from now on
+}
+
+func newRaise() *cobra.Command {
+	var (
+		flags      storeFlags
+		configFile string
+	)
+	cmd := &cobra.Command{
+		Use:   "raise NAMESPACE LAST",
+		Short: "Make a counter go on above an id",
+		Long: `raise makes a counter of a configuration (kind segment, sequence or number) go on
+above LAST, and makes the counter if the store has none. It never lowers one, and uses
+up no id. LAST is the greatest id that anybody has received, plus a margin: a number,
+without veil and prefix, or for business numbers the text of one. With 0 a new counter
+begins at its first id.
+
+End the processes that make ids of the namespace first: they go on with the ids that
+they hold in memory, which may lie above LAST.`,
+		Example: `  firn raise items 70000 --config firn.yaml
+  firn raise bills INV2026-00042 --config firn.yaml --store redis://10.0.0.5:6379/0`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usage(errors.New("name a namespace and the last id in use, as in firn raise items 70000 --config firn.yaml"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if configFile == "" {
+				return usage(errors.New("--config is required: it says of which kind the namespace is; without a configuration firn next --first raises a counter"))
+			}
+			cfg, err := readConfig(cmd.Flags(), configFile)
+			if err != nil {
+				return err
+			}
+			name := args[0]
+			set, ok := cfg.Namespaces[name]
+			switch {
+			case !ok:
+				return usage(fmt.Errorf("%s has no namespace %q", configFile, name))
+			case !set.Of().Counted():
+				return usage(fmt.Errorf("namespace %s is of kind %s, which has no counter: nothing needs to be raised", name, set.Of().Name))
+			}
+			last, err := lastOf(set, args[1])
+			if err != nil {
+				return usage(err)
+			}
+			ctx, end := context.WithTimeout(cmd.Context(), storeTimeout)
+			defer end()
+			s, err := flags.open(ctx, cfg.Store)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			result := raised{Namespace: name}
+			if result.Last, err = raise(ctx, s, name, set, last); err != nil {
+				return err
+			}
+			return answer(cmd, result, func(out io.Writer) error {
+				_, err := fmt.Fprintf(out, "%s goes on above %s\n", name, result.Last)
+				return err
+			})
+		},
+	}
+	flags.addStore(cmd, "store of the counter, instead of the configuration's")
+	cmd.Flags().StringVar(&configFile, "config", "", "configuration with the namespace")
+	cmd.Flags().Bool("json", false, "print JSON")
+	return cmd
+}
+
+// lastOf reads the last id in use of a namespace with a counter.
+func lastOf(set settings.Namespace, text string) (firn.ID, error) {
+	if set.Of().Source == settings.Template && text != "0" {
+		_, format, err := set.NumberFormat()
+		if err != nil {
+			return 0, err
+		}
+		number, err := format.Parse(text)
+		return number.ID, err
+	}
+	last, err := firn.ParseID(text)
+	if err != nil {
+		return 0, fmt.Errorf("the last id in use: %w", err)
+	}
+	if most := set.SegmentConfig().Max; most != 0 && last > most {
+		return 0, firn.NewRangeError("last id in use", int64(last), 0, int64(most), "below the end of the veil")
+	}
+	return last, nil
+}
+
+// raise raises a counter, and returns the last id used from now on, in the form of lastOf.
+func raise(ctx context.Context, s store.Store, name string, set settings.Namespace, last firn.ID) (string, error) {
+	if set.Of().Source == settings.Ranges {
+		stripe := segment.Stripe{Offset: set.Offset, Stride: max(set.Stride, 1)}
+		counter, err := segment.RaiseCounter(ctx, s, name, last, stripe)
+		if err != nil {
+			return "", err
+		}
+		return firn.ID(counter.Next - 1).String(), nil
+	}
+	last, err := sequence.RaiseCounter(ctx, s, name, last)
+	if err != nil {
+		return "", err
+	}
+	if set.Of().Source == settings.Template && last > 0 {
+		_, format, err := set.NumberFormat()
+		if err != nil {
+			return "", err
+		}
+		return format.Text(last)
+	}
+	return last.String(), nil
+}

@@ -1,0 +1,90 @@
+package issuing_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cmd/firn/internal/failure"
+	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/sequence"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// raisedTo raises the four counters, as firn raise does.
+func raisedTo(t *testing.T, s store.Store, last firn.ID) {
+	t.Helper()
+	for _, name := range counterNames {
+		var err error
+		switch name {
+		case "orders":
+			_, err = segment.RaiseCounter(t.Context(), s, name, last, segment.Stripe{Stride: 1})
+		case "halves":
+			_, err = segment.RaiseCounter(t.Context(), s, name, last, segment.Stripe{Offset: 1, Stride: 2})
+		default:
+			_, err = sequence.RaiseCounter(t.Context(), s, name, last)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// refuses checks that a server makes no ids of the counters, because they were set back.
+func refuses(t *testing.T, s *issuing.Service, names ...string) {
+	t.Helper()
+	f := s.Front(issuing.HTTP)
+	for _, name := range names {
+		var b issuing.Batch
+		if err := take(t, f, local(t, f), name, 5, &b); err == nil || failure.Of(err).Code != "set_back" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whoever runs and whoever starts, before and after the loss: no counter is made or raised but by a person.
+func TestServersMakeNoCounterThatMustExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := strings.ReplaceAll(fourCounters, "}\n", ", must_exist: true}\n")
+		config = strings.Replace(config, "{kind: uuid, must_exist: true}", "{kind: uuid}", 1)
+		d := &distant{Store: memstore.New(nil)}
+		var log bytes.Buffer
+		running := opened(t, d, config, func(cfg *issuing.Config) { cfg.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		refuses(t, running, counterNames...)
+		time.Sleep(time.Minute)
+		if n := len(d.Snapshot()); n != 0 {
+			t.Errorf("it wrote %d registers", n)
+		}
+		raisedTo(t, d, 0)
+		time.Sleep(2 * time.Second)
+		made := map[string]bool{}
+		issued(t, running, made, 500, counterNames...)
+		d.Restore(nil)
+		time.Sleep(time.Minute)
+		started := opened(t, d, config)
+		refuses(t, started, counterNames...)
+		refuses(t, running, "txn", "bills")
+		issued(t, running, made, 100, "orders", "halves") // from memory
+		if n := len(d.Snapshot()); n != 0 {
+			t.Errorf("it wrote %d registers after the loss", n)
+		}
+		for _, name := range counterNames {
+			if n := strings.Count(log.String(), `has lost the counter \"`+name); n != 1 {
+				t.Errorf("the log has %d lines on the loss of %s:\n%s", n, name, &log)
+			}
+		}
+		raisedTo(t, d, 400) // less than the running server knows
+		time.Sleep(time.Minute)
+		refuses(t, running, "txn", "bills")
+		raisedTo(t, d, 5000)
+		time.Sleep(2 * time.Second)
+		issued(t, started, made, 5000, counterNames...)
+		issued(t, running, made, 5000, counterNames...)
+	})
+}

@@ -1,0 +1,126 @@
+package segment_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/register"
+)
+
+var plainStripe = segment.Stripe{Stride: 1}
+
+// setBack checks an error against what it should say.
+func setBack(t *testing.T, what string, err error, want store.SetBackError) {
+	t.Helper()
+	var got *store.SetBackError
+	if !errors.As(err, &got) || *got != want || !errors.Is(err, store.ErrSetBack) || errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("%s: %v, want %+v", what, err, want)
+	}
+}
+
+// nothing checks that the store has no counter.
+func nothing(t *testing.T, s store.Store) {
+	t.Helper()
+	if c, err := segment.ReadCounter(t.Context(), s, "orders"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("somebody made the counter %+v, %v", c, err)
+	}
+}
+
+func TestACounterThatMustExistIsNotMade(t *testing.T) { synctest.Test(t, isNotMade) }
+
+func isNotMade(t *testing.T) {
+	mem := memstore.New(nil)
+	all, here := orders(t, segment.Config{Store: mem, MustExist: true})
+	missing := store.SetBackError{Counter: "orders", Missing: true}
+	_, err := here.Next(t.Context())
+	setBack(t, "next", err, missing)
+	_, err = here.Reserve(t.Context(), 3)
+	setBack(t, "reserve", err, missing)
+	for _, last := range []firn.ID{-1, 0} { // which name no id
+		setBack(t, "raise", here.Raise(t.Context(), last), missing)
+	}
+	if err := here.Look(t.Context()); err != nil { // this process knows of no id
+		t.Error(err)
+	}
+	nothing(t, mem)
+	if _, err := segment.RaiseCounter(t.Context(), mem, "orders", 0, plainStripe); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // until it asks the store again
+	if id, err := here.Next(t.Context()); id != 1 || err != nil {
+		t.Error(id, err)
+	}
+	if err := all.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	mem.Restore(nil)
+	all, here = orders(t, segment.Config{Store: mem, MustExist: true})
+	if err := here.Raise(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if id, err := here.Next(t.Context()); id != 2 || err != nil {
+		t.Error(id, err)
+	}
+	if err := all.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACounterThatMustExistIsNotRaisedUnasked(t *testing.T) { synctest.Test(t, isNotRaised) }
+
+func isNotRaised(t *testing.T) {
+	for _, wiped := range []bool{false, true} {
+		mem, memory := memstore.New(nil), &register.Memory{}
+		if _, err := segment.RaiseCounter(t.Context(), mem, "orders", 4, plainStripe); err != nil {
+			t.Fatal(err)
+		}
+		older := mem.Snapshot()
+		want := store.SetBackError{Counter: "orders", Missing: wiped, Found: 4, Known: 14}
+		if wiped {
+			older, want.Found = nil, 0
+		}
+		all, here := orders(t, segment.Config{Store: mem, MustExist: true, MinStep: 10, MaxStep: 10, Ahead: 1e-9, Chain: 1, Memory: memory})
+		next := func(want firn.ID) {
+			t.Helper()
+			if id, err := here.Next(t.Context()); id != want || err != nil {
+				t.Errorf("%d, %v, want %d", id, err, want)
+			}
+		}
+		next(5)
+		mem.Restore(older)
+		for range 2 {
+			setBack(t, "look", here.Look(t.Context()), want)
+		}
+		for id := firn.ID(6); id <= 14; id++ { // they are in memory
+			next(id)
+		}
+		_, err := here.Next(t.Context())
+		setBack(t, "next", err, want)
+		setBack(t, "a raise below what is known", here.Raise(t.Context(), 13), want)
+		if now := mem.Snapshot(); len(now) != len(older) {
+			t.Errorf("a refusal wrote: %v", now)
+		}
+		if _, err := segment.RaiseCounter(t.Context(), mem, "orders", 13, plainStripe); err != nil { // by another program
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		_, err = here.Next(t.Context())
+		setBack(t, "raised below what is known", err, store.SetBackError{Counter: "orders", Found: 13, Known: 14})
+		if n := here.State().SetBacks; n != 2 {
+			t.Errorf("%d set backs", n)
+		}
+		if err := here.Raise(t.Context(), 14); err != nil {
+			t.Error(err)
+		}
+		next(15)
+		if err := all.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
