@@ -24,6 +24,10 @@ func TestThePagesSettingsAndCommandsAreRight(t *testing.T) {
 	if status, out := run(nil, "next", "--store", store); status != 0 { // a pool, as pages assume
 		t.Fatal(out)
 	}
+	config := filepath.Join(t.TempDir(), "firn.yaml") // of which pages have parts
+	if err := os.WriteFile(config, []byte("store: \""+store+"\"\nnamespaces: {items: {kind: segment}, bills: {kind: number, template: \"INV{yyyy}-{n:5}\"}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for page, want := range map[string]int{"backup": 6, "capacity": 8, "clocks": 2, "compare": 3, "migrate-auto-increment": 1, "regions": 3, "runbooks": 2, "upgrade": 2} {
 		checked := 0
 		path := "docs/" + page + ".md"
@@ -47,7 +51,7 @@ func TestThePagesSettingsAndCommandsAreRight(t *testing.T) {
 				for line := range strings.Lines(s.text) {
 					checked++
 					line, _, _ = strings.Cut(line, "#")
-					words := strings.Fields(strings.Replace(line, "redis://10.0.0.5:6379/0", store, 1))
+					words := strings.Fields(strings.NewReplacer("redis://10.0.0.5:6379/0", store, "firn.yaml", config).Replace(line))
 					switch words[0] {
 					case "firn":
 						if status, out := run(nil, words[1:]...); status != 0 || out == "" {
