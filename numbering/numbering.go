@@ -373,7 +373,7 @@ func (f *Format) Parse(text string) (Number, error) {
 	period := f.period.number(y, m, d)
 	n.ID += firn.ID(period * f.block)
 	var ok bool
-	if n.Begins, ok = f.period.begins(period, f.cfg.Zone); !ok {
+	if n.Begins, ok = f.period.begins(period, f.cfg.Zone); !ok || y < 1 {
 		return refuse("it has no such date")
 	}
 	return n, nil

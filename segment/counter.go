@@ -59,8 +59,8 @@ func RaiseCounter(ctx context.Context, s store.Store, name string, last firn.ID,
 // raise makes the next range of name begin at least, up to 2^63, or above. It also writes a counter that
 // is already further: as long as the record is the one that granted the last range, that range may be given
 // back, which would lower the counter below least; and the record read may be a write that the
-// store will lose. A counter that must exist and was set back is only raised if last, which somebody named, is not below what is
-// known here.
+// store will lose. A counter that must exist, and is missing or was set back, is only raised if last, which somebody named, is an
+// id and not below what is known here.
 func (c *counters) raise(ctx context.Context, name string, least uint64, last firn.ID) (Counter, error) {
 	if err := store.CheckName("segment", name); err != nil {
 		return Counter{}, err
@@ -152,7 +152,8 @@ func (c *counters) raiseBack(ctx context.Context, name string, r *register.Regis
 // has forgotten some: last is the last id used, or -1. It never lowers. It drops the held ranges that
 // begin at last or below, and raises the counter in the store above last and all ids held here. Errors
 // are those of Next except *[ExhaustedError], and a *[firn.RangeError] for a last below -1 or above Max. With Config.MustExist
-// a counter that is missing or was set back is raised only by a last of 1 or more that is not below what this process has had.
+// a counter that is missing or was set back is raised only by a last of 1 or more that is not below what this process has had;
+// otherwise the error is a *[store.SetBackError], and nothing is dropped.
 // Other processes keep using the ranges they hold, and do not give them back. Raise the counter of your
 // own [Source] yourself.
 func (n *Namespace) Raise(ctx context.Context, last firn.ID) error {
@@ -164,21 +165,34 @@ func (n *Namespace) Raise(ctx context.Context, last firn.ID) error {
 		n.mu.Unlock()
 		return firn.ErrClosed
 	}
-	n.ids.ruleOut(last)
-	above := n.ids.above()
+	c, ok := n.all.source.(*counters)
+	if !ok || !c.cfg.MustExist { // which may refuse it, and then keeps what is in memory
+		n.ids.ruleOut(last)
+	}
+	above := max(n.ids.above(), last)
 	n.mu.Unlock()
-	if c, ok := n.all.source.(*counters); ok {
+	if ok {
 		limited, cancel := turns.WithTimeout(ctx, n.all.cfg.Time, callTimeout)
 		defer cancel()
 		if _, err := c.raise(limited, n.name, max(uint64(above)+1, uint64(c.cfg.Start)), last); err != nil {
 			return overdue(ctx, err)
 		}
-		n.mu.Lock()
-		n.refill.retry()
-		n.mu.Unlock()
 	}
-	if err := n.Prepare(ctx); !errors.Is(err, ErrExhausted) {
-		return err
+	err := n.prepareAbove(ctx, last)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrExhausted) && !errors.Is(err, firn.ErrClosed) {
+		err = n.prepareAbove(ctx, last) // it was of a fetch from before the raise
 	}
-	return nil // no id is left above last, as in package sequence
+	if errors.Is(err, ErrExhausted) {
+		return nil // no id is left above last, as in package sequence
+	}
+	return err
+}
+
+// prepareAbove is [Namespace.Prepare] once the counter is above last.
+func (n *Namespace) prepareAbove(ctx context.Context, last firn.ID) error {
+	n.mu.Lock()
+	n.ids.ruleOut(last)
+	n.refill.retry()
+	n.mu.Unlock()
+	return n.Prepare(ctx)
 }

@@ -161,8 +161,12 @@ func (c *counters) below(name string, entry store.Entry, now counter) (back bool
 func (c *counters) setBack(name string, entry store.Entry, now counter) (back bool, err error) {
 	back, err = c.below(name, entry, now)
 	known := c.cfg.Memory.Of(name)
+	record := entry.Revision
+	if err != nil {
+		record = 0 // one loss, whatever others do to the counter until it is above again
+	}
 	switch {
-	case !back || !known.SetBack(entry.Revision):
+	case !back || !known.SetBack(record):
 	case err != nil:
 		c.cfg.Log.Warn("no range is fetched until the counter of a segment is raised, ids that are in memory are still issued", "name", name, "error", err)
 	default:

@@ -1,7 +1,9 @@
 package segment_test
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,7 +114,7 @@ func isNotRaised(t *testing.T) {
 		time.Sleep(time.Second)
 		_, err = here.Next(t.Context())
 		setBack(t, "raised below what is known", err, store.SetBackError{Counter: "orders", Found: 13, Known: 14})
-		if n := here.State().SetBacks; n != 2 {
+		if n := here.State().SetBacks; n != 1 {
 			t.Errorf("%d set backs", n)
 		}
 		if err := here.Raise(t.Context(), 14); err != nil {
@@ -122,5 +124,98 @@ func isNotRaised(t *testing.T) {
 		if err := all.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What is in memory stays there, since it may be all that can be issued for a while.
+func TestARaiseThatIsRefusedDropsNothing(t *testing.T) {
+	mem := memstore.New(nil)
+	if _, err := segment.RaiseCounter(t.Context(), mem, "orders", 0, plainStripe); err != nil {
+		t.Fatal(err)
+	}
+	_, here := orders(t, segment.Config{Store: mem, MustExist: true, MinStep: 10, MaxStep: 10, Ahead: 1e-9, Chain: 1})
+	if id, err := here.Next(t.Context()); id != 1 || err != nil {
+		t.Fatal(id, err)
+	}
+	mem.Restore(nil)
+	setBack(t, "too low", here.Raise(t.Context(), 5), store.SetBackError{Counter: "orders", Missing: true, Known: 10})
+	if id, err := here.Next(t.Context()); id != 2 || err != nil || here.State().Left != 8 {
+		t.Errorf("%d, %v, %d left", id, err, here.State().Left)
+	}
+	if err := here.Raise(t.Context(), 500); err != nil {
+		t.Error(err)
+	}
+	if id, err := here.Next(t.Context()); id != 501 || err != nil {
+		t.Errorf("%d, %v", id, err)
+	}
+}
+
+// slowOnce answers the first read late.
+type slowOnce struct {
+	store.Store
+	asked atomic.Bool
+}
+
+func (s *slowOnce) Get(ctx context.Context, key string) (store.Entry, error) {
+	e, err := s.Store.Get(ctx, key)
+	if !s.asked.Swap(true) {
+		time.Sleep(time.Second)
+	}
+	return e, err
+}
+
+// A fetch that has read the store before the raise fails after it. The raise has succeeded all the same.
+func TestARaiseSucceedsBesideAFetchFromBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, here := orders(t, segment.Config{Store: &slowOnce{Store: memstore.New(nil)}, MustExist: true})
+		early := make(chan error, 1)
+		go func() {
+			_, err := here.Next(t.Context())
+			early <- err
+		}()
+		synctest.Wait()
+		if err := here.Raise(t.Context(), 500); err != nil {
+			t.Error(err)
+		}
+		setBack(t, "asked before the raise", <-early, store.SetBackError{Counter: "orders", Missing: true})
+		if id, err := here.Next(t.Context()); id != 501 || err != nil {
+			t.Errorf("%d, %v", id, err)
+		}
+		if err := all.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Others may go on with a counter that was raised too low. That is one loss, and one line in the log.
+func TestOneLossIsCountedOnce(t *testing.T) {
+	mem := memstore.New(nil)
+	raise := func(last firn.ID) {
+		t.Helper()
+		if _, err := segment.RaiseCounter(t.Context(), mem, "orders", last, plainStripe); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raise(100)
+	_, here := orders(t, segment.Config{Store: mem, MustExist: true})
+	if _, err := here.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		mem.Restore(nil)
+		for last := firn.ID(5); last < 10; last++ {
+			raise(last)
+			setBack(t, "look", here.Look(t.Context()), store.SetBackError{Counter: "orders", Found: last, Known: 1100})
+		}
+	}
+	if n := here.State().SetBacks; n != 1 {
+		t.Errorf("%d losses are counted", n)
+	}
+	if err := here.Raise(t.Context(), 1100); err != nil {
+		t.Error(err)
+	}
+	mem.Restore(nil)
+	if err := here.Look(t.Context()); !errors.Is(err, store.ErrSetBack) || here.State().SetBacks != 2 {
+		t.Errorf("%v, %d losses are counted", err, here.State().SetBacks)
 	}
 }

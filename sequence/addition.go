@@ -168,7 +168,11 @@ func (a *adder) look(ctx context.Context) error {
 	if !a.record.Ours() { // otherwise its ids are no one's yet
 		a.known.Had(last)
 	}
-	if a.counter.setBack() && a.known.SetBack(entry.Revision) && !a.all.cfg.MustExist {
+	found := entry.Revision
+	if a.all.cfg.MustExist {
+		found = 0 // one loss, whatever others do to the record until it is above again
+	}
+	if a.counter.setBack() && a.known.SetBack(found) && !a.all.cfg.MustExist {
 		a.all.cfg.Log.Warn("a sequence was set back, raising it above what is known here: ids that only others know of may be made again",
 			"sequence", a.of.name, "found", a.counter.last, "known", a.counter.high,
 			"advice", "find the greatest id that anybody received, and raise the sequence to it")

@@ -3,6 +3,7 @@ package sequence_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -16,19 +17,29 @@ import (
 // gated lets reads wait while it is shut.
 type gated struct {
 	store.Store
+	mu   sync.Mutex
 	gate chan struct{} // nil: open
 }
 
 func (g *gated) Get(ctx context.Context, key string) (store.Entry, error) {
-	if g.gate != nil {
-		<-g.gate
+	g.mu.Lock()
+	gate := g.gate
+	g.mu.Unlock()
+	if gate != nil {
+		<-gate
 	}
 	return g.Store.Get(ctx, key)
 }
 
-func (g *gated) shut() { g.gate = make(chan struct{}) }
+func (g *gated) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.gate = make(chan struct{})
+}
 
 func (g *gated) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	close(g.gate)
 	g.gate = nil
 }

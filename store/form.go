@@ -112,17 +112,18 @@ type SetBackError struct {
 }
 
 func (e *SetBackError) Error() string {
-	var what, orNew string
+	var what string
+	least := ", and at least to that"
 	switch {
 	case e.Missing && e.Known == 0:
-		what, orNew = fmt.Sprintf("the store has no counter %q, which must exist:", e.Counter), ", or to 0 if it is new"
+		what, least = fmt.Sprintf("the store has no counter %q, which must exist", e.Counter), ", or to 0 if it is new"
 	case e.Missing:
-		what = fmt.Sprintf("the store has lost the counter %q, of which this process has had ids up to %d:", e.Counter, int64(e.Known))
+		what = fmt.Sprintf("the store has lost the counter %q, of which this process has had ids up to %d", e.Counter, int64(e.Known))
 	default:
-		what = fmt.Sprintf("the counter %q was set back: the store says that %d was the last id used, and this process has had ids up to %d:",
+		what = fmt.Sprintf("the counter %q was set back: the store says that %d was the last id used, and this process has had ids up to %d",
 			e.Counter, int64(e.Found), int64(e.Known))
 	}
-	return what + " find the greatest id that anybody received, and raise the counter to it" + orNew
+	return what + ": find the greatest id that anybody received, and raise the counter to it" + least + " (firn raise, RaiseCounter)"
 }
 
 // Is reports whether target is [ErrSetBack].

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
+	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
@@ -33,7 +34,7 @@ func newRaise() *cobra.Command {
 above LAST, and makes the counter if the store has none. It never lowers one, and uses
 up no id. LAST is the greatest id that anybody has received, plus a margin: a number,
 without veil and prefix, or for business numbers the text of one. With 0 a new counter
-begins at its first id.
+begins at its first id. A counter that was raised too far cannot be lowered.
 
 End the processes that make ids of the namespace first: they go on with the ids that
 they hold in memory, which may lie above LAST.`,
@@ -72,6 +73,9 @@ they hold in memory, which may lie above LAST.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, s.Close()) }()
+			if flags.store == "memory:" {
+				return usage(errors.New("memory: keeps nothing: name the store of the servers with --store, or in the configuration"))
+			}
 			result := raised{Namespace: name}
 			if result.Last, err = raise(ctx, s, name, set, last); err != nil {
 				return err
@@ -95,8 +99,16 @@ func lastOf(set settings.Namespace, text string) (firn.ID, error) {
 		if err != nil {
 			return 0, err
 		}
-		number, err := format.Parse(text)
-		return number.ID, err
+		number, wrong := format.Parse(text)
+		if wrong == nil {
+			return number.ID, nil
+		}
+		if id, err := firn.ParseID(text); err == nil { // of the counter, as errors and logs have it
+			if _, err := format.Text(id); err == nil {
+				return id, nil
+			}
+		}
+		return 0, fmt.Errorf("the last id in use: %w", wrong)
 	}
 	last, err := firn.ParseID(text)
 	if err != nil {
@@ -108,26 +120,77 @@ func lastOf(set settings.Namespace, text string) (firn.ID, error) {
 	return last, nil
 }
 
-// raise raises a counter, and returns the last id used from now on, in the form of lastOf.
+// raise raises a counter as the server would, which knows its form, and returns the last id used from now on, as lastOf
+// reads it.
 func raise(ctx context.Context, s store.Store, name string, set settings.Namespace, last firn.ID) (string, error) {
-	if set.Of().Source == settings.Ranges {
-		stripe := segment.Stripe{Offset: set.Offset, Stride: max(set.Stride, 1)}
-		counter, err := segment.RaiseCounter(ctx, s, name, last, stripe)
+	var form store.Form
+	if set.Veil != nil {
+		cipher, err := set.Veil.Cipher(name)
 		if err != nil {
 			return "", err
 		}
-		return firn.ID(counter.Next - 1).String(), nil
+		form = cipher.Form()
 	}
-	last, err := sequence.RaiseCounter(ctx, s, name, last)
+	switch set.Of().Source {
+	case settings.Ranges:
+		return raiseSegment(ctx, s, name, set, form, last)
+	case settings.Template:
+		set.From = 0 // which is of each period
+	}
+	cfg := set.SequenceConfig()
+	cfg.Store, cfg.Form, cfg.MustExist = s, form, false
+	all, err := sequence.New(cfg)
 	if err != nil {
 		return "", err
 	}
-	if set.Of().Source == settings.Template && last > 0 {
-		_, format, err := set.NumberFormat()
+	text := ""
+	_, err = thenClose(ctx, all.Close, func() error {
+		one, err := all.Namespace(name)
 		if err != nil {
-			return "", err
+			return err
 		}
-		return format.Text(last)
+		if set.Of().Source == settings.Counter {
+			err = one.Raise(ctx, last)
+			text = one.State().Last.String()
+			return err
+		}
+		cfg, _, err := set.NumberFormat()
+		if err != nil {
+			return err
+		}
+		cfg.Counter = one
+		format, err := numbering.New(cfg)
+		if err == nil {
+			err = one.Raise(ctx, last)
+		}
+		if err != nil {
+			return err
+		}
+		if text = one.State().Last.String(); text != "0" {
+			text, err = format.Text(one.State().Last)
+		}
+		return err
+	})
+	return text, err
+}
+
+func raiseSegment(ctx context.Context, s store.Store, name string, set settings.Namespace, form store.Form, last firn.ID) (string, error) {
+	cfg := set.SegmentConfig()
+	cfg.Store, cfg.Form, cfg.MustExist = s, form, false
+	cfg.MinStep, cfg.MaxStep, cfg.Ahead, cfg.Chain = 1, 1, 1e-9, 1 // it takes an id to see that it can, and gives it back
+	all, err := segment.New(cfg)
+	if err != nil {
+		return "", err
 	}
-	return last.String(), nil
+	if _, err = thenClose(ctx, all.Close, func() error {
+		one, err := all.Namespace(name)
+		if err != nil {
+			return err
+		}
+		return one.Raise(ctx, last)
+	}); err != nil {
+		return "", err
+	}
+	counter, err := segment.ReadCounter(ctx, s, name)
+	return firn.ID(min(counter.Next, uint64(firn.MaxID)+1) - 1).String(), err
 }

@@ -31,10 +31,9 @@ type Config struct {
 	// Allow returns the caller of a request, or an error if it may not use the name. The name
 	// is Firn's name of a machine namespace, a segment or a namespace of ids, see [FirnName].
 	Allow func(r *http.Request, name string) (*access.Caller, error)
-	// Segment returns the least id of the segment with that name, and how many ids a client may
-	// take of it at once, or an error if the name is not a segment's: a second counter beside another kind of
-	// namespace, or bare numbers of a namespace with another text form, would repeat ids.
-	Segment func(name string) (least firn.ID, maxStep int64, err error)
+	// Segment returns the settings of the segment with that name, or an error if the name is not a segment's: a second
+	// counter beside another kind of namespace, or bare numbers of a namespace with another text form, would repeat ids.
+	Segment func(name string) (Segment, error)
 	// Create is called before a name that the store does not have is made, and returns an error if
 	// the client may not make it. Undo is called if another request made it meanwhile.
 	Create func(caller *access.Caller) (undo func(), err error)
@@ -50,6 +49,13 @@ type Config struct {
 	Observe func(operation string, status int, took time.Duration)
 	// Log receives messages for operators. Default: they are discarded.
 	Log *slog.Logger
+}
+
+// A Segment has the settings of a name.
+type Segment struct {
+	Least     firn.ID // the least id
+	MaxStep   int64   // how many ids a client may take at once
+	MustExist bool    // as that of [segment.Config]
 }
 
 const (

@@ -15,12 +15,14 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/cosid/registrar"
 	"github.com/firn-id/firn/cmd/firn/internal/telemetry"
 	"github.com/firn-id/firn/segment"
+	"github.com/firn-id/firn/store/register"
 )
 
 type handler struct {
 	cfg      Config
 	machines *registrar.Registrar
 	segments segment.Source
+	existing segment.Source // of counters that must exist
 
 	known sync.Map // the names that exist, each with its kind
 
@@ -55,8 +57,14 @@ func Handler(cfg Config) (http.Handler, error) {
 	if h.machines, err = registrar.New(registrar.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log}); err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)
 	}
-	h.segments, err = segment.NewSource(segment.Config{Store: cfg.Store, Memory: cfg.Memory, Time: cfg.Time, Log: cfg.Log})
-	if err != nil {
+	cfg.Memory = cmp.Or(cfg.Memory, &register.Memory{})
+	h.cfg = cfg
+	counters := segment.Config{Store: cfg.Store, Memory: cfg.Memory, Time: cfg.Time, Log: cfg.Log}
+	if h.segments, err = segment.NewSource(counters); err != nil {
+		return nil, fmt.Errorf("cosid: %w", err)
+	}
+	counters.MustExist = true
+	if h.existing, err = segment.NewSource(counters); err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)
 	}
 	mux := http.NewServeMux()

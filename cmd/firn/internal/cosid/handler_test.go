@@ -64,7 +64,9 @@ func serve(t testing.TB, cfg cosid.Config) http.Handler {
 	if cfg.Allow == nil {
 		cfg.Allow = func(*http.Request, string) (*access.Caller, error) { return nil, nil }
 	}
-	cfg.Segment = func(string) (firn.ID, int64, error) { return 0, cosid.DefaultMaxStep, nil }
+	if cfg.Segment == nil {
+		cfg.Segment = func(string) (cosid.Segment, error) { return cosid.Segment{MaxStep: cosid.DefaultMaxStep}, nil }
+	}
 	cfg.Create = func(*access.Caller) (func(), error) { return func() {}, nil }
 	cfg.Skip = func(*access.Caller) error { return nil }
 	cfg.Take = func(*access.Caller, string, int64) (func(error), error) { return func(error) {}, nil }
@@ -390,6 +392,51 @@ func TestNoIDIsIssuedTwiceInAServerWhoseStoreWasSetBack(t *testing.T) {
 	if n := cfg.Memory.SetBacks()["shop.orders"]; n != 2 || strings.Count(log.String(), "was set back") == 0 {
 		t.Errorf("%d set backs:\n%s", n, &log)
 	}
+}
+
+// Neither by a client's request for one, nor by one for ids, and whether or not the server has had ids of it.
+func TestACounterThatMustExistIsNotMade(t *testing.T) {
+	cfg, mem := config(), memstore.New(nil)
+	cfg.Store = mem
+	cfg.Segment = func(string) (cosid.Segment, error) {
+		return cosid.Segment{MaxStep: cosid.DefaultMaxStep, MustExist: true}, nil
+	}
+	h := serve(t, cfg)
+	refused := func(when, text string, requests ...string) {
+		t.Helper()
+		before := mem.Snapshot()
+		for _, request := range requests {
+			if r, body := ask(h, request); r.Code == http.StatusOK || !strings.Contains(body, text) {
+				t.Errorf("%s: %s: %d %s", when, request, r.Code, body)
+			}
+		}
+		if now := mem.Snapshot(); len(now) != len(before) {
+			t.Errorf("%s: a refusal wrote %v", when, now)
+		}
+	}
+	answered := func(request, want string) {
+		t.Helper()
+		if r, body := ask(h, request); r.Code != http.StatusOK || body != want {
+			t.Errorf("%s: %d %s, want %s", request, r.Code, body, want)
+		}
+	}
+	const make, take = "POST /segments/distributor/shop/orders?offset=0&step=10", "PATCH /segments/shop/orders?step=10"
+	raised := func(last firn.ID) {
+		t.Helper()
+		if _, err := segment.RaiseCounter(t.Context(), mem, "shop.orders", last, segment.Stripe{Stride: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused("new", `no counter \"shop.orders\"`, make, take)
+	raised(0)
+	answered(make, "")
+	answered(take, "10")
+	mem.Restore(nil)
+	refused("lost", `has lost the counter \"shop.orders\"`, make, take)
+	raised(5)
+	refused("raised below what the server has had", "ids up to 10", take)
+	raised(10)
+	answered(take, "20")
 }
 
 func TestACounterWithAStripeIsRefused(t *testing.T) {

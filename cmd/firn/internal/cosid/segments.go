@@ -23,17 +23,16 @@ func (h *handler) step(p *params) int64 {
 
 // A counter is the segment that a request names.
 type counter struct {
-	caller  *access.Caller
-	name    string
-	least   firn.ID
-	maxStep int64
+	Segment
+	caller *access.Caller
+	name   string
 }
 
 func (h *handler) segment(r *http.Request, p *params) (c counter, err error) {
 	if c.name, c.caller, err = h.name(r, p, "namespace", "name"); err != nil {
 		return c, err
 	}
-	c.least, c.maxStep, err = h.cfg.Segment(c.name)
+	c.Segment, err = h.cfg.Segment(c.name)
 	return c, err
 }
 
@@ -46,6 +45,18 @@ func (h *handler) made(r *http.Request, name string) func() (bool, error) {
 		}
 		return err == nil, err
 	}
+}
+
+// admitTo returns an error unless the segment exists, or the client may make it.
+func (h *handler) admitTo(r *http.Request, c counter) error {
+	if !c.MustExist {
+		return h.admit(c.caller, "segment "+c.name, h.made(r, c.name))
+	}
+	made, err := h.made(r, c.name)()
+	if err == nil && !made {
+		err = &store.SetBackError{Counter: c.name, Missing: true, Known: firn.ID(h.cfg.Memory.Of(c.name).High())}
+	}
+	return err
 }
 
 // createSegment serves POST /segments/distributor/{namespace}/{name}: it creates a counter
@@ -61,16 +72,18 @@ func (h *handler) createSegment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if offset-int64(c.least) > c.maxStep {
+	if offset-int64(c.Least) > c.MaxStep {
 		if err := h.cfg.Skip(c.caller); err != nil {
 			return err
 		}
 	}
-	if err := h.admit(c.caller, "segment "+c.name, h.made(r, c.name)); err != nil {
+	if err := h.admitTo(r, c); err != nil {
 		return err
 	}
-	if err := h.create(r.Context(), c.name, max(firn.ID(offset), c.least-1)); err != nil {
-		return err
+	if !c.MustExist { // otherwise it is there, and only a person raises it
+		if err := h.create(r.Context(), c.name, max(firn.ID(offset), c.Least-1)); err != nil {
+			return err
+		}
 	}
 	writeBody(w, http.StatusOK, "", nil)
 	return nil
@@ -99,17 +112,21 @@ func (h *handler) nextMaxID(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case err != nil:
 		return err
-	case step > c.maxStep:
-		return refused("step is %d; 1 to %d are allowed: the configuration of the server can declare %s with kind: segment and a larger max_step", step, c.maxStep, c.name)
+	case step > c.MaxStep:
+		return refused("step is %d; 1 to %d are allowed: the configuration of the server can declare %s with kind: segment and a larger max_step", step, c.MaxStep, c.name)
 	}
-	if err := h.admit(c.caller, "segment "+c.name, h.made(r, c.name)); err != nil {
+	if err := h.admitTo(r, c); err != nil {
 		return err
 	}
 	done, err := h.cfg.Take(c.caller, c.name, step)
 	if err != nil {
 		return err
 	}
-	got, err := h.segments.Fetch(r.Context(), c.name, segment.Ask{Step: step, Above: c.least - 1})
+	from := h.segments
+	if c.MustExist {
+		from = h.existing
+	}
+	got, err := from.Fetch(r.Context(), c.name, segment.Ask{Step: step, Above: c.Least - 1})
 	if err == nil && got.Count < step {
 		// The client computes the first id from the step, and would use ids below the range.
 		err = &segment.ExhaustedError{Name: c.name, Next: uint64(got.Last()) + 1, Max: firn.MaxID}

@@ -25,7 +25,8 @@ const (
 
 // counted is a base with a counter in the store.
 type counted interface {
-	// compare raises the counter if the store has less of it than this process has had.
+	// compare raises the counter, or returns a *[store.SetBackError] if it must exist, if the store has less of it than this
+	// process has had.
 	compare(ctx context.Context) error
 }
 
@@ -37,7 +38,7 @@ func (s *businessNumbers) compare(ctx context.Context) error { return s.counter.
 // A watch looks at the counters in turn, some each time: another server may have repaired those that both use, and not know
 // of the others. Once the store has less of one, or of a worker, it was wiped or set back, and may have less of all: then the
 // watch looks at all. So a server that starts later begins above them, although those that run need no range for many
-// minutes.
+// minutes. Counters that must exist are not raised: then it is the log that says so.
 type watch struct {
 	service  *Service
 	after    string // the last namespace that was looked at

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/cosid"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
@@ -67,19 +66,19 @@ func (d *distributor) create(caller *access.Caller) (undo func(), err error) {
 	return func() { client.Give(share.Names, 1) }, nil
 }
 
-// segment returns the least id of the name's segment and its greatest step. The name must be undeclared, or a
+// segment returns the settings of the name's segment. The name must be undeclared, or a
 // namespace of kind segment that shows its ids unchanged: without veil, prefix or stripe. Its min_step and target do not
 // apply: a client computes the first id of its range from the step that it asked for, so it must get just that many.
-func (d *distributor) segment(name string) (least firn.ID, maxStep int64, err error) {
+func (d *distributor) segment(name string) (cosid.Segment, error) {
 	ns, declared := d.cfg().Namespaces[name]
 	if !declared {
-		return 0, cosid.DefaultMaxStep, nil
+		return cosid.Segment{MaxStep: cosid.DefaultMaxStep}, nil
 	}
 	is := ns.Lacks(settings.CounterRange)
 	if is == "" {
-		return ns.From, cmp.Or(ns.MaxStep, max(ns.MinStep, cosid.DefaultMaxStep)), nil
+		return cosid.Segment{Least: ns.From, MaxStep: cmp.Or(ns.MaxStep, max(ns.MinStep, cosid.DefaultMaxStep)), MustExist: ns.MustExist}, nil
 	}
-	return 0, 0, failure.BadRequest("not_a_segment", "the ids of namespace %q are %s, and are not handed out as ranges: take single ids at /ids/%s, or have a name of its own that is declared with kind: segment",
+	return cosid.Segment{}, failure.BadRequest("not_a_segment", "the ids of namespace %q are %s, and are not handed out as ranges: take single ids at /ids/%s, or have a name of its own that is declared with kind: segment",
 		name, is, name)
 }
 
