@@ -46,6 +46,7 @@ func TestWhichSlotIsChosen(t *testing.T) {
 		"the ninth is not":                                  {sixteen, ten, 0, 8, 1, 10, false},
 		"idle two ticks ago":                                {eight, slots(0, 100, 100, 98, 100, 100, 100, 100, 100), 0, 5, 2, 98, false},
 		"released, of an embedded store":                    {eight, freed(gap), 1, 2, 2, 10, true},
+		"the only one released, of an embedded store":       {eight, append(freed(slots(1, 10)), slots(1, 10, 10, 10)[1:]...), 1, 1, 0, 10, true},
 		"not released, of an embedded store":                {eight, gap, 1, 0, 3, -1, true},
 		"taken, of an embedded store":                       {eight, taken(gap), 1, 0, 3, -1, true},
 		"unused, of an embedded store whose slots are held": {eight, held(slots(1, 10, 10)), 1, 0, 2, -1, true},

@@ -418,6 +418,11 @@ func TestALeadBeyondTheToleranceIsRefused(t *testing.T) {
 	if e := (*firn.RangeError)(nil); !errors.As(easy().counted(policy), &e) || e.Field != "Rollback" {
 		t.Errorf("the policy's: %v", easy().counted(policy))
 	}
+	tiny := easy()
+	tiny.tolerance = time.Millisecond // less than what a steady clock alone may be ahead
+	if e := (*firn.RangeError)(nil); !errors.As(tiny.counted(firn.Config{Layout: tiny.layout, Ahead: time.Nanosecond}), &e) || e.Max != "0s" {
+		t.Errorf("no lead is allowed: %+v", e)
+	}
 	for ahead, want := range map[time.Duration]bool{-1: true, 0: false, time.Millisecond: true, 11 * time.Millisecond: false} {
 		err := easy().counted(firn.Config{Layout: easy().layout, Ahead: ahead})
 		if e := (*firn.RangeError)(nil); (err == nil) != want || err != nil && (!errors.As(err, &e) || e.Field != "Ahead") {

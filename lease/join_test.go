@@ -357,6 +357,21 @@ func TestANewcomerCanceledBetweenTwoTries(t *testing.T) {
 	if _, err := s.Acquire(ctx, ask); !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrConflict) {
 		t.Errorf("%v", err)
 	}
+	// The claim was written, and the pool has changed meanwhile: the first wait is the one before the next try.
+	ctx, cancel = context.WithCancel(context.Background())
+	w.put(theSlot, must(register.Encode(Slot{Fence: 5, Owner: "another", Free: true})))
+	s, ask = w.slots(t, func(c *Config) {
+		c.Generator.Time = endsAsleep{w.time, cancel}
+		c.Store = &scripted{Store: w.mem, call: func(what, key string) error {
+			if what == "get" && key == poolKey("default") {
+				w.put(key, must(w.mem.Get(t.Context(), key)).Value)
+			}
+			return nil
+		}}
+	})
+	if grant, err := s.Acquire(ctx, ask); !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrConflict) {
+		t.Errorf("%+v, %v", grant, err)
+	}
 }
 
 func TestAcquireGivesUpAfterTooManyLostRaces(t *testing.T) {

@@ -301,13 +301,14 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 func TestANilStoreOrSourceIsAnErrorThatSaysSo(t *testing.T) {
 	ctx := context.Background()
 	for name, call := range map[string]func() error{
-		"source":   func() error { _, err := Keep(ctx, nil, Config{}); return err },
-		"Store":    func() error { _, err := Open(ctx, Config{}); return err },
-		"store":    func() error { _, err := Inspect(ctx, nil, "default"); return err },
-		"store ":   func() error { _, err := Reclaim(ctx, nil, "default", 0, 0, time.Time{}); return err },
-		"required": func() error { _, err := Pools(ctx, nil); return err },
-		"function": func() error { _, err := Keep(ctx, FixedFunc(nil), Config{}); return err },
-		"store is": func() error { _, err := Relax(ctx, nil, "default"); return err },
+		"source":       func() error { _, err := Keep(ctx, nil, Config{}); return err },
+		"Store":        func() error { _, err := Open(ctx, Config{}); return err },
+		"store":        func() error { _, err := Inspect(ctx, nil, "default"); return err },
+		"store ":       func() error { _, err := Reclaim(ctx, nil, "default", 0, 0, time.Time{}); return err },
+		"required":     func() error { _, err := Pools(ctx, nil); return err },
+		"Config.Store": func() error { _, err := NewSource(Config{}); return err },
+		"function":     func() error { _, err := Keep(ctx, FixedFunc(nil), Config{}); return err },
+		"store is":     func() error { _, err := Relax(ctx, nil, "default"); return err },
 	} {
 		if err := call(); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
