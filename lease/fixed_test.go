@@ -354,3 +354,12 @@ func TestCloseWithAnEndedContextSaysUntilWhenARestartWouldRepeatIDs(t *testing.T
 		t.Errorf("%+v", l.State())
 	}
 }
+
+// The clock moves on between two readings: what is asked for is read once.
+func TestAFixedWorkerIsGrantedFromOneReadingOfTheClock(t *testing.T) {
+	source, readings := Fixed(3), firn.Tick(0)
+	ask := func() Ask { readings++; return Ask{Now: 100 + readings, From: 200 + readings, Window: 10} }
+	if grant, err := source.Acquire(t.Context(), ask); err != nil || readings != 1 || grant.After != 200 {
+		t.Errorf("%+v, %v after %d readings", grant, err, readings)
+	}
+}

@@ -355,6 +355,13 @@ func TestNoTwoClaimsOfAWorkerHaveTheSameStart(t *testing.T) {
 	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 52 {
 		t.Errorf("%+v, %v", h, err)
 	}
+	if h := s.held[0]; h.after != 50 { // the program uses the ticks of the later of two takeovers of its loan
+		t.Errorf("an earlier claim that is confirmed later replaces the one held: %+v", h)
+	}
+	s.unbegin(holding{after: 51}) // it was never written, but a later claim has begun
+	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 53 {
+		t.Errorf("%+v, %v", h, err)
+	}
 }
 
 // A look that cannot read is over: newcomers wait for so many calls of a look, and no more.
@@ -378,6 +385,10 @@ func TestALookThatCannotReadEnds(t *testing.T) {
 	}
 	if err := s.Look(ctx, grant); err != nil {
 		t.Errorf("the next: %v", err)
+	}
+	fails = 1
+	if _, err := s.Renew(ctx, grant, ask()); !errors.Is(err, errAway) || !strings.Contains(err.Error(), "lease: look at worker 0") {
+		t.Errorf("a renewal: %v", err)
 	}
 }
 
@@ -443,13 +454,32 @@ func TestAStrictClaimThatCannotBeUndoneSaysHowLongTheWorkerStaysUnused(t *testin
 // A claim in a strict pool may begin only when its wait is over, however long the machine slept: the
 // grant is what its last write says.
 func TestAStrictClaimAfterALongSleepIsGrantedFromThePresent(t *testing.T) {
-	w := newWorld(t)
-	on := &sleeper{machine: w.time, wake: func() { w.time.Pass(5 * time.Minute) }}
-	s, ask := w.slots(t, w.shared, func(c *Config) { c.Tolerance, c.Strict, c.Generator.Time = 2*time.Second, 80*time.Second, on })
-	grant := must(s.Acquire(context.Background(), ask))
-	slot := must(Inspect(context.Background(), w.mem, "default")).Slots[0]
-	if now := ask().Now; grant.After != now-1 || grant.After != slot.After || grant.Through != slot.Fence {
-		t.Errorf("at %d it is granted %+v, and the store has %+v", now, grant, slot)
+	for _, lost := range []bool{false, true} { // lost: the answer of that write
+		w := newWorld(t)
+		writes := 0
+		on := &sleeper{machine: w.time, wake: func() {
+			if writes < 2 {
+				w.time.Pass(5 * time.Minute)
+			}
+		}}
+		s, ask := w.slots(t, w.shared, func(c *Config) { c.Tolerance, c.Strict, c.Generator.Time = 2*time.Second, 80*time.Second, on })
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap && c.Key == theSlot {
+				if writes++; lost && writes == 2 {
+					return storetest.FailApplied
+				}
+			}
+			return storetest.Pass
+		}
+		grant := must(s.Acquire(context.Background(), ask))
+		slot := must(Inspect(context.Background(), w.mem, "default")).Slots[0]
+		now, slack, want := ask().Now, firn.Tick(0), 2
+		if lost { // it was written again, a few milliseconds later, without another wait
+			slack, want = 10, 3
+		}
+		if late := now - 1 - grant.After; late < 0 || late > slack || grant.After != slot.After || grant.Through != slot.Fence || writes != want {
+			t.Errorf("at %d it is granted %+v after %d writes, and the store has %+v", now, grant, writes, slot)
+		}
 	}
 }
 
@@ -682,5 +712,25 @@ func TestAClaimWithoutAnAnswerKeepsItsStart(t *testing.T) {
 	must(0, json.Unmarshal(must(w.mem.Get(t.Context(), theSlot)).Value, &slot))
 	if s.starts[0] != slot.After {
 		t.Errorf("the claim in the store begins after %d, and the process remembers %d", slot.After, s.starts[0])
+	}
+	// Another has written the slot by the time it is read again. That is a conflict, but the claim may have been there before.
+	w = newWorld(t)
+	s, ask = w.slots(t)
+	slot = Slot{}
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch {
+		case c.Key != theSlot || slot.Owner == "another":
+		case c.Op == storetest.OpCompareAndSwap:
+			return storetest.FailApplied
+		case c.Op == storetest.OpGet:
+			must(0, json.Unmarshal(must(w.mem.Get(t.Context(), theSlot)).Value, &slot))
+			tried := slot.After
+			w.put(theSlot, must(register.Encode(Slot{Fence: 5, Owner: "another", Free: true})))
+			slot = Slot{After: tried, Owner: "another"}
+		}
+		return storetest.Pass
+	}
+	if grant, err := s.Acquire(t.Context(), ask); err != nil || slot.Owner == "" || s.starts[0] <= slot.After {
+		t.Errorf("%v; after a claim from %d on it was granted %+v", err, slot.After, grant)
 	}
 }

@@ -268,6 +268,26 @@ func TestALastReadThatIsAlwaysSlowGrantsNothing(t *testing.T) {
 	}
 }
 
+// The claim was confirmed: one slow answer does not undo it.
+func TestALastReadThatIsSlowOnceIsRepeated(t *testing.T) {
+	w := newWorld(t)
+	must(0, w.start(small).Close(t.Context()))
+	slow := true
+	s, ask := w.slots(t, func(c *Config) {
+		small(c)
+		c.Store = &scripted{Store: w.mem, call: func(what, _ string) error {
+			if what == "get" && slow {
+				slow = false
+				w.time.Pass(2*time.Second + 1)
+			}
+			return nil
+		}}
+	})
+	if _, err := s.Acquire(t.Context(), ask); err != nil || slow {
+		t.Errorf("a slow read: %t; %v", !slow, err)
+	}
+}
+
 // deaf answers reads though their context has ended.
 type deaf struct{ store.Store }
 

@@ -112,6 +112,27 @@ func TestAWaitBeforeAClaimDoesNotExtendTheFirstGrant(t *testing.T) {
 	}
 }
 
+// A stepping-back source sees the clock go back during its claim, and grants a second more than was asked for.
+type steppingBack struct{ *tardy }
+
+func (s steppingBack) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
+	asked := ask()
+	s.clock.Step(-2 * time.Second)
+	asked.Window += 1000
+	return s.leaver.Acquire(ctx, asked.always)
+}
+
+// What is asked for never goes back with the clock, nor is it less than a window.
+func TestAClockThatGoesBackDuringAClaimTakesNothingBack(t *testing.T) {
+	source := steppingBack{&tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine()}}
+	l := must(start(t.Context(), source, Config{Window: 10 * time.Second, Generator: firn.Config{
+		Layout: layout("41/0/4/3"), Time: source.clock, Clock: firn.ClockWall}}))
+	now := must(l.Layout().Tick(noon))
+	if want := []Ask{{now - 2000, now + 1, 10_001}}; !slices.Equal(source.wishes, want) {
+		t.Errorf("%+v, want %+v", source.wishes, want)
+	}
+}
+
 func TestAFirstGrantThatCannotBeRenewedIsGivenBack(t *testing.T) {
 	source := &tardy{leaver: &leaver{give: []int64{1, 2}}, clock: newMachine(), takes: []time.Duration{6 * time.Second}, fail: errAway}
 	if _, err := startLate(source); !errors.Is(err, errAway) || !slices.Equal(source.released, []int64{1}) {
@@ -307,6 +328,14 @@ func TestIdsAheadOfTheClockAreAnnounced(t *testing.T) {
 			t.Errorf("%v ahead: %s", ahead, log.String())
 		}
 	}
+	// A virtual clock that is to begin in the past begins after the earlier grants of its worker.
+	var log strings.Builder
+	four := layout("41/0/4/3")
+	must(start(t.Context(), &only{next: must(four.Tick(noon)) + 5000}, Config{Log: logTo(&log), Generator: firn.Config{
+		Layout: four, Time: newMachine(), Clock: firn.ClockVirtual, From: noon.Add(-time.Hour)}}))
+	if !strings.Contains(log.String(), "ids carry times ahead of the clock") || !strings.Contains(log.String(), "from=2026-11-20T12:00:05.001Z") {
+		t.Errorf("it begins 5s ahead: %s", log.String())
+	}
 }
 
 // Close releases each unused grant once.
@@ -375,6 +404,58 @@ func TestAnIdleLeaseAsksFromThePresent(t *testing.T) {
 	if want := []Ask{{now, now, l.window}}; !slices.Equal(source.wishes, want) {
 		t.Errorf("%+v, want %+v", source.wishes, want)
 	}
+	// One whose ids are ahead of the clock asks from its next one on.
+	source.clock.Pass(6 * time.Second)
+	must(l.Next(t.Context()))
+	source.clock.Step(-2 * time.Second)
+	source.wishes = nil
+	l.turn(context.Background())
+	now = must(l.gen.Layout().Tick(source.clock.Wall()))
+	if want := []Ask{{now, l.State().Used + 1, l.window}}; !slices.Equal(source.wishes, want) || want[0].From <= now {
+		t.Errorf("%+v, want %+v", source.wishes, want)
+	}
+}
+
+// A lost worker is replaced by one whose ticks are above those of the ids so far, wherever the clock is.
+func TestAnotherWorkerIsAskedForAboveTheLastID(t *testing.T) {
+	source := &nowhere{leaver: &leaver{give: []int64{1, 2}}, lost: true}
+	l, clock := switching(t, source)
+	clock.Pass(50 * time.Second)
+	must(l.Next(t.Context()))
+	clock.Step(-10 * time.Second)
+	used := l.State().Used
+	l.turn(t.Context())
+	if l.grant.Worker != 2 || l.grant.After != used {
+		t.Errorf("ids go up to %d, and it is granted %+v", used, l.grant)
+	}
+}
+
+// The claim of another worker counts as a look at it, and the look that found the loss does not.
+func TestTheNextLookAfterALossFollowsTheClaim(t *testing.T) {
+	source := &tardy{leaver: &leaver{give: []int64{1, 2}}, clock: newMachine()}
+	l := must(startLate(source))
+	source.clock.Pass(6 * time.Second)
+	source.takes, source.fail = []time.Duration{time.Second}, ErrLost
+	l.turn(t.Context())
+	if left := l.untilLook(); l.State().Worker != 2 || left != l.cfg.Look {
+		t.Errorf("worker %d is looked at in %v, want %v", l.State().Worker, left, l.cfg.Look)
+	}
+}
+
+// Between two looks at a worker of a short window there is never more time than a look allows, however often they fail.
+func TestFailedLooksAreNoRarerThanOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		source := &steadySource{Source: Fixed(1), err: errAway, began: time.Now()}
+		l := must(Keep(t.Context(), source, Config{Window: time.Second}))
+		time.Sleep(20 * time.Second)
+		must(0, l.Close(context.Background()))
+		for i, at := range source.looks[1:] {
+			if d := at - source.looks[i]; d > l.cfg.Look {
+				t.Fatalf("%v after the one before, want %v at most", d, l.cfg.Look)
+			}
+		}
+	})
 }
 
 // After a success the backoff starts from the beginning.
@@ -636,6 +717,10 @@ func TestAnAskOf63BitsOfTimeBeginsAheadOfTheClock(t *testing.T) {
 	if ask := l.newAsk(0); ask.From <= ask.Now {
 		t.Errorf("a new holder would begin at %d, its clock shows %d", ask.From, ask.Now)
 	}
+	clock.Set(whole.End().Add(-time.Microsecond))
+	if ask := l.newAsk(0); ask.From != whole.MaxTick() {
+		t.Errorf("at the end a new holder would begin at %d, its clock shows %d", ask.From, ask.Now)
+	}
 	must(0, l.Close(t.Context()))
 }
 
@@ -737,8 +822,15 @@ func TestTheStateHasTheLastTickUsed(t *testing.T) {
 	w := newWorld(t)
 	l := w.start(small)
 	id := must(l.Next(t.Context()))
-	if used, tick := l.State().Used, partsOf(l.Layout(), id).Tick; used < tick || used > tick+1 {
+	s := l.State()
+	if used, tick := s.Used, partsOf(l.Layout(), id).Tick; used < tick || used > tick+1 {
 		t.Errorf("used are ticks up to %d, and an id has %d", used, tick)
+	}
+	// A switch may come between what is read of the generator and of the lease: the fence is that of the worker shown.
+	other := firn.Grant{Worker: 1 - s.Worker, After: s.Used, Through: s.Fence - 5}
+	must(0, l.gen.Replace(other))
+	if s := l.State(); s.Worker != other.Worker || s.Fence != other.Through {
+		t.Errorf("%+v, want %+v", s, other)
 	}
 }
 

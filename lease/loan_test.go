@@ -791,6 +791,22 @@ func TestTheClockOfALoanIsThatOfTheStartOfALook(t *testing.T) {
 	}
 }
 
+// Newcomers wait for looks that begin in time, so a slow takeover is as old as its beginning.
+func TestATakeoverIsALookThatBeganWithIt(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(2)
+	p := s[0].lend(t)
+	hooks := &hooked{Store: s[1].cfg.Store}
+	s[1].cfg.Store = hooks
+	loan := must(NewLoan(s[1].cfg, p.handle))
+	hooks.afterRead = func() { w.time.Pass(time.Second) }
+	began := w.time.Monotonic()
+	must(loan.Renew(background, p.fence))
+	if h, ok := loan.holding(); !ok || h.looked.mono != began {
+		t.Errorf("held: %t; the look began at %v, want %v", ok, h.looked.mono, began)
+	}
+}
+
 // The error of the server's clock and that of the program's do not add up.
 func TestAProgramSeesTheStoresClock(t *testing.T) {
 	w := newWorld(t)

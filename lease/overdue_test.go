@@ -288,13 +288,16 @@ func TestWhoNeedsNoLookIsNotHeldUp(t *testing.T) {
 	for name, change := range map[string]func(w *world, c *Config){
 		"an embedded store": func(*world, *Config) {},
 		"a strict pool":     func(w *world, c *Config) { w.shared(c); c.Strict, c.Window = 10*time.Minute, 5*time.Minute },
-		"a virtual clock":   func(w *world, c *Config) { w.shared(c); c.Generator.Clock = firn.ClockVirtual },
+		"a virtual clock": func(w *world, c *Config) {
+			w.shared(c)
+			c.Generator.Clock, c.Generator.Layout = firn.ClockVirtual, layout("41/0/10/1")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			holder := w.watched(func(c *Config) { change(w, c) })
 			w.time.Pass(50 * time.Second)
-			w.mustTake(holder, 10)
+			w.mustTake(holder, 20_000) // of a virtual clock, ids for ten seconds
 		})
 	}
 }

@@ -172,7 +172,7 @@ func TestTheWaitForAPinnedWorkerLastsAsLongAsItsContext(t *testing.T) {
 			}
 		}}
 	})
-	if _, err := newcomer.Acquire(ctx, ask); !errors.Is(err, enough) {
+	if _, err := newcomer.Acquire(ctx, ask); !errors.Is(err, enough) || !strings.Contains(err.Error(), "is held by process 1 on host and can be leased from") {
 		t.Errorf("after %d waits: %v", waits, err)
 	}
 }
@@ -198,6 +198,26 @@ func TestAStrictClaimThatVanishesInItsWaitIsRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took := w.time.Wall().Sub(began); took < 160*time.Second {
+		t.Errorf("granted after %v; the claim that stands has waited less than 80s", took)
+	}
+}
+
+// The copy has an earlier claim of the same process in place of this one.
+func TestAStrictClaimThatIsSetBackToAnEarlierOneInItsWaitIsRepeated(t *testing.T) {
+	w := newWorld(t)
+	on := &sleeper{machine: w.time, wake: func() {}}
+	s, ask := w.slots(t, w.strictly, func(c *Config) { c.Generator.Time = on })
+	first := must(s.Acquire(t.Context(), ask))
+	older := w.mem.Snapshot()
+	must(0, s.Release(t.Context(), first, first.After))
+	w.time.Pass(5 * time.Minute)
+	on.wake = func() {
+		on.wake = func() {}
+		w.mem.Restore(older)
+	}
+	began := w.time.Monotonic()
+	must(s.Acquire(t.Context(), ask))
+	if took := w.time.Monotonic() - began; took < 160*time.Second {
 		t.Errorf("granted after %v; the claim that stands has waited less than 80s", took)
 	}
 }

@@ -36,7 +36,8 @@ func TestALookThatDoesNotReturnHoldsUpNeitherCheckNorClose(t *testing.T) {
 		time.Sleep(time.Until(noon))
 		s := &stuck{Store: memstore.New(nil), returns: make(chan struct{})}
 		defer close(s.returns)
-		l := must(Open(t.Context(), Config{Store: s, Window: time.Minute}))
+		var log strings.Builder
+		l := must(Open(t.Context(), Config{Store: s, Window: time.Minute, Log: logTo(&log)}))
 		s.next.Store(true)
 		time.Sleep(10 * time.Second) // of the bubble
 		if err := l.Check(); err != nil {
@@ -67,6 +68,9 @@ func TestALookThatDoesNotReturnHoldsUpNeitherCheckNorClose(t *testing.T) {
 			default:
 				t.Error("Close waits beyond its context")
 			}
+		}
+		if !strings.Contains(log.String(), "could not give a worker back") {
+			t.Errorf("nothing says that the worker stays unused: %s", log.String())
 		}
 	})
 }
