@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 	"github.com/firn-id/firn/store/register"
 )
 
@@ -176,6 +178,28 @@ func TestAForgetfulStoreDoesNotShortenTheWaitForAPinnedWorker(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The store is not needed before the fence has passed, and may as well not answer until then.
+func TestAReadThatHangsDoesNotProlongTheWaitForAPinnedWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		worker, hangs := int64(0), &deafTo{Store: memstore.New(nil)}
+		cfg := Config{Store: hangs, Pinned: &worker, Generator: firn.Config{Layout: layout("41/0/0/12")}}
+		holder, s := must(newPoolSource(cfg)), must(newPoolSource(cfg))
+		ask := func() Ask {
+			now := must(cfg.Generator.Layout.Tick(time.Now()))
+			return Ask{Now: now, From: now + 1, Window: 10_000}
+		}
+		must(holder.Acquire(t.Context(), ask))
+		began := time.Now()
+		hangs.key = theSlot
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		if _, err := s.Acquire(ctx, ask); err != nil || time.Since(began) > time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
 }
 
 // The older record has the later time.
