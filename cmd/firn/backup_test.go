@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 // TestARestoredStoreRepeatsNoID restores an older copy of a store and does what docs/backup.md says, with its names.
 func TestARestoredStoreRepeatsNoID(t *testing.T) {
 	raise := snippets(t, "docs/backup.md", "## Raise a counter")
-	if len(raise) != 3 || raise[0].language != "sh" || raise[1].language != "yaml" || raise[2].language != "sh" {
+	if len(raise) != 2 || raise[0].language != "sh" || raise[1].language != "sh" {
 		t.Fatalf("the page has other code: %+v", raise)
 	}
 	run, store := session(t), sqliteStore(t)
@@ -54,15 +55,24 @@ func TestARestoredStoreRepeatsNoID(t *testing.T) {
 	if err := os.WriteFile(path, copied, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	said := ""
-	for command := range strings.Lines(strings.NewReplacer("redis://10.0.0.5:6379/0", store, "'", "").Replace(raise[0].text + raise[2].text)) {
+	config := filepath.Join(t.TempDir(), "firn.yaml")
+	if err := os.WriteFile(config, []byte(`store: "`+store+`"
+namespaces:
+  items: {kind: segment, must_exist: true}
+  txn: {kind: sequence}
+  bills: {kind: number, template: "INV{yyyy}-{n:5}", zone: "+08:00"}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, year := "", time.Now().In(time.FixedZone("", 8*60*60)).Format("2006")
+	for command := range strings.Lines(strings.NewReplacer("redis://10.0.0.5:6379/0", store, "firn.yaml", config, "INV2026", "INV"+year).Replace(raise[0].text + raise[1].text)) {
 		status, out := run(nil, strings.Fields(command)[1:]...)
 		if status != 0 {
 			t.Errorf("%s: %s", command, out)
 		}
 		said += out
 	}
-	if want := "70001\n70001\nINV" + time.Now().In(time.FixedZone("", 8*60*60)).Format("2006") + "-00042\n"; said != want {
+	if want := "items goes on above 70000\ntxn goes on above 70000\nbills goes on above INV" + year + "-00041\n70001\n"; said != want {
 		t.Errorf("the commands print %s, want %s", said, want)
 	}
 	issue("5")
