@@ -46,9 +46,10 @@ type Config struct {
 	Max firn.ID
 	// MustExist refuses ids, with a *[store.SetBackError], when the store has no record of a sequence, or one that
 	// lies below what this process has had of it: it was wiped or set back, or is another store. That ends once
-	// [Namespace.Raise] or [RaiseCounter] has put the record right; one of them also makes a new sequence. Without
-	// MustExist a missing record begins at Start, and one that lies below is raised above what this process has had, with
-	// a warning: it never makes an id twice or goes back, but ids that only other processes have had may be made again.
+	// [Namespace.Raise] has put the record right. Raise without MustExist makes a new sequence; a last of 0 lets it begin
+	// at Start. Without MustExist a missing record begins at Start, and one that lies below is raised above what this
+	// process has had, with a warning: it never makes an id twice or goes back, but ids that only other processes have had
+	// may be made again.
 	MustExist bool
 	// Form says what the program makes of the ids before it shows them: veil.Cipher.Form returns that of a veil. The
 	// store keeps it with each name, and a process with another gets a *[store.TakenError]. Default:

@@ -47,8 +47,8 @@ func (g *gated) open() {
 // exists makes the sequence txn without an id.
 func exists(t *testing.T, s store.Store) {
 	t.Helper()
-	if last, err := sequence.RaiseCounter(t.Context(), s, "txn", 0); last != 0 || err != nil {
-		t.Fatal(last, err)
+	if err := open(t, s, sequence.Config{}).Raise(t.Context(), 0); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -123,7 +123,7 @@ func (e *SetBackError) Error() string {
 		what = fmt.Sprintf("the counter %q was set back: the store says that %d was the last id used, and this process has had ids up to %d",
 			e.Counter, int64(e.Found), int64(e.Known))
 	}
-	return what + ": find the greatest id that anybody received, and raise the counter to it" + least + " (firn raise, RaiseCounter)"
+	return what + ": find the greatest id that anybody received, and raise the counter to it" + least + " (firn raise; in Go: Raise)"
 }
 
 // Is reports whether target is [ErrSetBack].

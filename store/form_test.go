@@ -93,9 +93,9 @@ func TestAFormHasBounds(t *testing.T) {
 
 func TestASetBackErrorSaysWhatTheStoreHasAndWhatToDo(t *testing.T) {
 	for want, e := range map[string]store.SetBackError{
-		`the store has no counter "o", which must exist: find the greatest id that anybody received, and raise the counter to it, or to 0 if it is new (firn raise, RaiseCounter)`:                                                                  {Counter: "o", Missing: true},
-		`the store has lost the counter "o", of which this process has had ids up to 14: find the greatest id that anybody received, and raise the counter to it, and at least to that (firn raise, RaiseCounter)`:                                  {Counter: "o", Missing: true, Known: 14},
-		`the counter "o" was set back: the store says that 4 was the last id used, and this process has had ids up to 14: find the greatest id that anybody received, and raise the counter to it, and at least to that (firn raise, RaiseCounter)`: {Counter: "o", Found: 4, Known: 14},
+		`the store has no counter "o", which must exist: find the greatest id that anybody received, and raise the counter to it, or to 0 if it is new (firn raise; in Go: Raise)`:                                                                  {Counter: "o", Missing: true},
+		`the store has lost the counter "o", of which this process has had ids up to 14: find the greatest id that anybody received, and raise the counter to it, and at least to that (firn raise; in Go: Raise)`:                                  {Counter: "o", Missing: true, Known: 14},
+		`the counter "o" was set back: the store says that 4 was the last id used, and this process has had ids up to 14: find the greatest id that anybody received, and raise the counter to it, and at least to that (firn raise; in Go: Raise)`: {Counter: "o", Found: 4, Known: 14},
 	} {
 		if got := e.Error(); got != want || !errors.Is(&e, store.ErrSetBack) || errors.Is(&e, store.ErrTaken) {
 			t.Errorf("%s\nwant %s", got, want)

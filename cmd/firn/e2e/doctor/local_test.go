@@ -72,7 +72,7 @@ func init() {
 		config := d.file("listen: {http: 0.0.0.0:7070}\nnamespaces: {orders: {kind: segment}}\n" + token)
 		d.finds("doubtful", "tls", "unencrypted", "--store", url, "--config", config)
 		d.finds("doubtful", "access", "allows no ids", "--store", url, "--config", config)
-		d.finds("bad", "namespace", "which must exist: find the greatest id that anybody received, and raise the counter to it, or to 0 if it is new (firn raise, RaiseCounter) → firn raise orders LAST --config FILE; LAST is 0 for a new counter",
+		d.finds("bad", "namespace", "which must exist: find the greatest id that anybody received, and raise the counter to it, or to 0 if it is new (firn raise; in Go: Raise) → firn raise orders LAST --config FILE; LAST is 0 for a new counter",
 			"--store", url, "--config", d.file("namespaces: {orders: {kind: segment, must_exist: true}}"))
 	}
 	cases["latency"] = func(d *doctor) {

@@ -67,25 +67,36 @@ func (f *kindFlags) counted(flags *pflag.FlagSet, set settings.Namespace, n int6
 
 // make makes the ids, over a store, and writes them.
 func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
-	source := c.set.Of().Source
-	if source == settings.Ranges {
+	if c.set.Of().Source == settings.Ranges {
 		return c.makeSegment(ctx, s, p)
 	}
 	cfg := c.set.SequenceConfig()
 	cfg.Store, cfg.Log = s, c.log
+	return withSequence(ctx, cfg, c.name, c.set, func(one *sequence.Namespace, format *numbering.Format) error {
+		if format != nil {
+			return writeTexts(ctx, c.n, p, format.Reserve)
+		}
+		return writeIDs(ctx, one, c.n, p, c.write)
+	})
+}
+
+// withSequence runs do with a sequence, and with the form of its numbers if it has one.
+func withSequence(ctx context.Context, cfg sequence.Config, name string, set settings.Namespace,
+	do func(one *sequence.Namespace, format *numbering.Format) error,
+) error {
 	all, err := sequence.New(cfg)
 	if err != nil {
 		return err
 	}
 	_, err = thenClose(ctx, all.Close, func() error {
-		one, err := all.Namespace(c.name)
+		one, err := all.Namespace(name)
 		if err != nil {
 			return err
 		}
-		if source == settings.Counter {
-			return writeIDs(ctx, one, c.n, p, c.write)
+		if set.Of().Source == settings.Counter {
+			return do(one, nil)
 		}
-		cfg, _, err := c.set.NumberFormat()
+		cfg, _, err := set.NumberFormat()
 		if err != nil {
 			return err
 		}
@@ -94,7 +105,7 @@ func (c counted) make(ctx context.Context, s store.Store, p *printer) error {
 		if err != nil {
 			return err
 		}
-		return writeTexts(ctx, c.n, p, format.Reserve)
+		return do(one, format)
 	})
 	return err
 }

@@ -139,36 +139,17 @@ func raise(ctx context.Context, s store.Store, name string, set settings.Namespa
 	}
 	cfg := set.SequenceConfig()
 	cfg.Store, cfg.Form, cfg.MustExist = s, form, false
-	all, err := sequence.New(cfg)
-	if err != nil {
-		return "", err
-	}
 	text := ""
-	_, err = thenClose(ctx, all.Close, func() error {
-		one, err := all.Namespace(name)
-		if err != nil {
+	err := withSequence(ctx, cfg, name, set, func(one *sequence.Namespace, format *numbering.Format) error {
+		if err := one.Raise(ctx, last); err != nil {
 			return err
 		}
-		if set.Of().Source == settings.Counter {
-			err = one.Raise(ctx, last)
-			text = one.State().Last.String()
-			return err
+		last = one.State().Last
+		if text = last.String(); format == nil || last == 0 {
+			return nil
 		}
-		cfg, _, err := set.NumberFormat()
-		if err != nil {
-			return err
-		}
-		cfg.Counter = one
-		format, err := numbering.New(cfg)
-		if err == nil {
-			err = one.Raise(ctx, last)
-		}
-		if err != nil {
-			return err
-		}
-		if text = one.State().Last.String(); text != "0" {
-			text, err = format.Text(one.State().Last)
-		}
+		var err error
+		text, err = format.Text(last)
 		return err
 	})
 	return text, err

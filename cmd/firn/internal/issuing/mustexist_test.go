@@ -2,6 +2,8 @@ package issuing_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
@@ -47,12 +50,27 @@ func raisedTo(t *testing.T, s store.Store, last firn.ID) {
 		case "halves":
 			_, err = segment.RaiseCounter(t.Context(), s, name, last, segment.Stripe{Offset: 1, Stride: 2})
 		default:
-			_, err = sequence.RaiseCounter(t.Context(), s, name, last)
+			err = raiseSequence(t.Context(), s, name, last)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func raiseSequence(ctx context.Context, s store.Store, name string, last firn.ID) error {
+	all, err := sequence.New(sequence.Config{Store: s})
+	if err != nil {
+		return err
+	}
+	one, err := all.Namespace(name)
+	if err == nil && name == "bills" {
+		_, err = numbering.New(numbering.Config{Template: "N{n:9}", Counter: one})
+	}
+	if err == nil {
+		err = one.Raise(ctx, last)
+	}
+	return errors.Join(err, all.Close(ctx))
 }
 
 // refuses checks that a server makes no ids of the counters, because they were set back.
