@@ -2,7 +2,9 @@ package main
 
 import (
 	"os"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -22,6 +24,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/state")
+			env.Setenv("YEAR", strconv.Itoa(time.Now().UTC().Year()))
 			return nil
 		},
 		RequireExplicitExec: true,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -99,16 +100,7 @@ func lastOf(set settings.Namespace, text string) (firn.ID, error) {
 		if err != nil {
 			return 0, err
 		}
-		number, wrong := format.Parse(text)
-		if wrong == nil {
-			return number.ID, nil
-		}
-		if id, err := firn.ParseID(text); err == nil { // of the counter, as errors and logs have it
-			if _, err := format.Text(id); err == nil {
-				return id, nil
-			}
-		}
-		return 0, fmt.Errorf("the last id in use: %w", wrong)
+		return lastNumber(format, text)
 	}
 	last, err := firn.ParseID(text)
 	if err != nil {
@@ -118,6 +110,26 @@ func lastOf(set settings.Namespace, text string) (firn.ID, error) {
 		return 0, firn.NewRangeError("last id in use", int64(last), 0, int64(most), "below the end of the veil")
 	}
 	return last, nil
+}
+
+// lastNumber reads the last business number in use: its text, or its id, as errors and logs have it.
+func lastNumber(format *numbering.Format, text string) (firn.ID, error) {
+	number, err := format.Parse(text)
+	if err != nil {
+		if id, wrong := firn.ParseID(text); wrong == nil {
+			if shown, wrong := format.Text(id); wrong == nil {
+				number, err = format.Parse(shown)
+			}
+		}
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("the last id in use: %w", err)
+	case number.Begins.After(firn.SystemTime().Wall().Add(24 * time.Hour)): // a clock that is ahead by less may have made it
+		return 0, fmt.Errorf("the last id in use: the period of %s begins only at %s: the counter would stay in that period until it ends",
+			text, number.Begins.Format(time.RFC3339))
+	}
+	return number.ID, nil
 }
 
 // raise raises a counter as the server would, which knows its form, and returns the last id used from now on, as lastOf
