@@ -106,11 +106,11 @@ use and share one generator, which the flags configure.`,
 			case err != nil:
 				return err
 			}
-			begins := !base.Generator.From.IsZero()
+			begins, exists := !base.Generator.From.IsZero(), false
 			for _, n := range cfg.Namespaces {
-				begins = begins || n.ClockFrom != ""
+				begins, exists = begins || n.ClockFrom != "", exists || n.MustExist
 			}
-			if err := refuseForgetful(flags.store, begins); err != nil {
+			if err := refuseForgetful(flags.store, begins, exists); err != nil {
 				return errors.Join(err, s.Close())
 			}
 			// Ports before workers: a server that cannot listen need not take a worker.
