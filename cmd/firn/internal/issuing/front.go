@@ -1,6 +1,8 @@
 package issuing
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
@@ -27,13 +29,14 @@ func (p Protocol) String() string {
 // answers other requests too (reader.go). Each request is counted once, with its error (tally.go). Errors are or wrap those that
 // package failure knows.
 type Front struct {
-	tally
-	service *Service
+	service  *Service
+	protocol Protocol
+	seconds  prometheus.Observer
 }
 
 // Front returns the service for a protocol.
 func (s *Service) Front(p Protocol) *Front {
-	return &Front{service: s, tally: tally{p, s.metrics, s.metrics.seconds.WithLabelValues(p.String()), s.audit, s.internal}}
+	return &Front{s, p, s.metrics.seconds.WithLabelValues(p.String())}
 }
 
 // Shares has what all clients use, by address.

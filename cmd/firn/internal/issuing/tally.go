@@ -6,32 +6,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/firn-id/firn/cmd/firn/internal/access"
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 )
 
-// A tally counts the requests of a protocol, audits those that are denied, and logs internal errors. The protocol
-// measures how long its requests take.
-type tally struct {
-	protocol Protocol
-	metrics  *metrics
-	seconds  prometheus.Observer
-	audit    *access.Audit
-	internal *internalErrors
-}
+// This file counts the requests of a protocol, audits those that are denied, and logs internal errors.
 
-// Observe records how long a request took, or several that came together.
-func (t *tally) Observe(d time.Duration) { t.seconds.Observe(d.Seconds()) }
+// Observe records how long a request took, or several that came together. The protocol measures it.
+func (f *Front) Observe(d time.Duration) { f.seconds.Observe(d.Seconds()) }
 
 // Refuse counts a request that failed before it reached a namespace, such as an unreadable
 // one, and returns the failure for the client.
-func (t *tally) Refuse(err error) *failure.Failure { return t.failed("", 1, err) }
+func (f *Front) Refuse(err error) *failure.Failure { return f.failed("", 1, err) }
 
 // Answered counts a request without a namespace, by the HTTP status of its answer. Denied
 // requests are counted already.
-func (t *tally) Answered(status int) {
+func (f *Front) Answered(status int) {
 	code := "ok"
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -47,23 +36,23 @@ func (t *tally) Answered(status int) {
 	case status >= http.StatusBadRequest:
 		code = "bad_request"
 	}
-	t.metrics.count("", t.protocol, code, 1)
+	f.service.metrics.count("", f.protocol, code, 1)
 }
 
 // failed counts requests that have failed, and returns the failure for their client.
-func (t *tally) failed(namespace string, requests int, err error) *failure.Failure {
+func (f *Front) failed(namespace string, requests int, err error) *failure.Failure {
 	failed := failure.Of(err)
 	if failed.Code == "internal" || failed.Code == failure.Mismatch {
-		t.internal.log(namespace, t.protocol, failed)
+		f.service.internal.log(namespace, f.protocol, failed)
 	}
-	t.metrics.count(namespace, t.protocol, failed.Code, requests)
+	f.service.metrics.count(namespace, f.protocol, failed.Code, requests)
 	return failed
 }
 
 // denied counts and audits requests that their caller may not make.
-func (t *tally) denied(who, from, what string, requests int, err error) *failure.Failure {
-	failed := t.failed("", requests, err)
-	t.audit.Denied(who, from, what, failed.Message)
+func (f *Front) denied(who, from, what string, requests int, err error) *failure.Failure {
+	failed := f.failed("", requests, err)
+	f.service.audit.Denied(who, from, what, failed.Message)
 	return failed
 }
 
