@@ -62,9 +62,6 @@ func (f *Front) allow(now *snapshot, caller *access.Caller, name string, request
 
 // current returns the caller with its permissions under the settings in force. An error means that it was revoked.
 func (f *Front) current(now *snapshot, caller *access.Caller, requests int) (*access.Caller, error) {
-	if now.access.Knows(caller) {
-		return caller, nil
-	}
 	known, err := now.access.Current(caller)
 	if err != nil {
 		return nil, f.denied(caller.Name(), caller.From(), f.protocol.String(), requests, err)
