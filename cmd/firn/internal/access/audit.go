@@ -58,11 +58,6 @@ func (p places) full(network string) bool {
 	return len(p.repeats) >= maxKinds || p.kinds[network] >= maxOfOne
 }
 
-func (p places) clear() {
-	clear(p.repeats)
-	clear(p.kinds)
-}
-
 // A denial has the fields by which two denials are equal.
 type denial struct{ who, from, what, why string }
 
@@ -139,8 +134,8 @@ func (l *Audit) end() {
 				l.write(d, n)
 			}
 		}
-		p.clear()
 	}
+	l.named, l.unnamed = newPlaces(), newPlaces()
 	if l.omitted.records > 0 {
 		l.to.Warn("omitted", "records", l.omitted.records, "from", l.omitted.most())
 		l.omitted = newOmitted()

@@ -153,15 +153,10 @@ func (b *Bucket) Charge(n int) error {
 			"%s has a rate of %s, so %d ids are too many at once: ask for at most %d", b.who, b.rate, n, most)
 	}
 	if wait, ok := b.Take(n); !ok {
-		return b.exceeded(n, wait)
+		return failure.New(http.StatusTooManyRequests, "rate_limited",
+			"%s has used up its rate of %s: the request for %d ids is served in %v", b.who, b.rate, n, wait.Round(time.Millisecond)).After(wait)
 	}
 	return nil
-}
-
-// exceeded is the failure for a client that must wait.
-func (b *Bucket) exceeded(n int, wait time.Duration) error {
-	return failure.New(http.StatusTooManyRequests, "rate_limited",
-		"%s has used up its rate of %s: the request for %d ids is served in %v", b.who, b.rate, n, wait.Round(time.Millisecond)).After(wait)
 }
 
 // Return gives back n ids that were taken and not issued. On a nil bucket it does nothing.
