@@ -19,13 +19,21 @@ const (
 	CounterRange                // a range from the counter in the store, as long as the client says: it computes the first id from the last
 )
 
-// verbs name the verbs for documents.
-var verbs = [...]string{
-	"ids in their own form", "single numbers", "single numbers of a generator", "single numbers of a counter",
-	"consecutive numbers", "ranges of numbers", "ranges from the counter",
+// verbs have the names of the verbs, for documents, and where ids that can be asked for so come from; nil: it does not matter.
+var verbs = [...]struct {
+	name string
+	from []Source
+}{
+	Any:             {"ids in their own form", nil},
+	Single:          {"single numbers", nil},
+	SingleGenerated: {"single numbers of a generator", []Source{Generator}},
+	SingleCounted:   {"single numbers of a counter", []Source{Ranges, Counter}},
+	Row:             {"consecutive numbers", []Source{Ranges, Counter}},
+	Range:           {"ranges of numbers", []Source{Ranges, Counter}},
+	CounterRange:    {"ranges from the counter", []Source{Ranges}},
 }
 
-func (v Verb) String() string { return verbs[v] }
+func (v Verb) String() string { return verbs[v].name }
 
 // Verbs returns all verbs.
 func Verbs() (all []Verb) {
@@ -93,29 +101,10 @@ func Shapes() (all []Shape) {
 	return all
 }
 
-// sources are where ids come from that can be asked for so; nil: it does not matter.
-func (v Verb) sources() []Source {
-	switch v {
-	case SingleGenerated:
-		return fromGenerator
-	case SingleCounted, Row, Range:
-		return fromCounters
-	case CounterRange:
-		return fromRanges
-	}
-	return nil
-}
-
-var (
-	fromGenerator = []Source{Generator}
-	fromCounters  = []Source{Ranges, Counter}
-	fromRanges    = []Source{Ranges}
-)
-
 // Lacks returns "" if the ids can be asked for so, and otherwise what they are: "of kind segment and veiled".
 func (n Namespace) Lacks(v Verb) string {
 	k, also := n.Of(), ""
-	switch from := v.sources(); {
+	switch from := verbs[v].from; {
 	case v == Any:
 		return ""
 	case !k.Numeric, from != nil && !slices.Contains(from, k.Source):
