@@ -52,13 +52,12 @@ func (h *handler) shouldLog(kind string) (omitted int, ok bool) {
 func Handler(cfg Config) (http.Handler, error) {
 	cfg.Time = cmp.Or(cfg.Time, firn.SystemTime())
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	h := &handler{cfg: cfg, logged: map[string]*telemetry.Seldom{}}
-	var err error
-	if h.machines, err = registrar.New(registrar.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log}); err != nil {
-		return nil, fmt.Errorf("cosid: %w", err)
-	}
 	cfg.Memory = cmp.Or(cfg.Memory, &register.Memory{})
-	h.cfg = cfg
+	h := &handler{
+		cfg: cfg, logged: map[string]*telemetry.Seldom{},
+		machines: registrar.New(registrar.Config{Store: cfg.Store, Time: cfg.Time, Log: cfg.Log}),
+	}
+	var err error
 	counters := segment.Config{Store: cfg.Store, Memory: cfg.Memory, Time: cfg.Time, Log: cfg.Log}
 	if h.segments, err = segment.NewSource(counters); err != nil {
 		return nil, fmt.Errorf("cosid: %w", err)

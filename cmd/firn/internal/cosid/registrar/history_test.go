@@ -89,10 +89,7 @@ func newHistory(t testing.TB, seed uint64) *history {
 		faulty := storetest.NewFaulty(h.inner)
 		faulty.Script = h.outcome
 		gate := &stepper{Store: faulty}
-		r, err := registrar.New(registrar.Config{Store: gate, Time: h.clock, Random: h.random.Uint64})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := registrar.New(registrar.Config{Store: gate, Time: h.clock, Random: h.random.Uint64})
 		h.servers = append(h.servers, &server{Registrar: r, gate: gate})
 	}
 	for i := range 11 {

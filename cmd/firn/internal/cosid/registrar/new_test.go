@@ -16,10 +16,7 @@ import (
 
 func TestANumberThatWasNeverUsedIsCounted(t *testing.T) {
 	st := memstore.New(nil)
-	r, err := New(Config{Store: st})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := New(Config{Store: st})
 	counted, none := 0, errors.New("no more numbers")
 	ask := func(name string) error {
 		_, err := r.Distribute(context.Background(), Instance{Namespace: "shop", Name: name, New: func() (func(), error) {
@@ -59,10 +56,7 @@ func TestANumberThatWasNeverUsedIsCounted(t *testing.T) {
 
 func TestAViewIsSmallAndIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := New(Config{Store: memstore.New(nil)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := New(Config{Store: memstore.New(nil)})
 		for i := range 3 {
 			if _, err := r.Distribute(t.Context(), Instance{Namespace: "shop", Name: fmt.Sprint(i, strings.Repeat("x", 200))}, 4, 1000); err != nil {
 				t.Fatal(err)
@@ -100,10 +94,7 @@ func TestAViewIsSmallAndIsGivenUp(t *testing.T) {
 // A write that the store refused does not.
 func TestANumberThatMayBeMadeIsCounted(t *testing.T) {
 	st := &losing{Store: memstore.New(nil)}
-	r, err := New(Config{Store: st})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := New(Config{Store: st})
 	for _, c := range []struct {
 		key     string // of the write whose answer is lost
 		refused bool

@@ -50,19 +50,6 @@ const (
 	maxFaults = 4
 )
 
-func (c *Config) check() error {
-	if c.Store == nil {
-		return &firn.SyntaxError{Field: "Store", Reason: "registrar: Config.Store is required"}
-	}
-	c.Time = cmp.Or(c.Time, firn.SystemTime())
-	c.MaxMachines = cmp.Or(c.MaxMachines, defaultMaxMachines)
-	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	if c.Random == nil {
-		c.Random = rand.Uint64
-	}
-	return nil
-}
-
 // A Registrar assigns machine numbers. Its methods may be called concurrently and
 // return soon after their context ends. Make one with [New].
 type Registrar struct {
@@ -75,11 +62,14 @@ type Registrar struct {
 }
 
 // New returns a registrar. It does not call the store yet.
-func New(cfg Config) (*Registrar, error) {
-	if err := cfg.check(); err != nil {
-		return nil, err
+func New(cfg Config) *Registrar {
+	cfg.Time = cmp.Or(cfg.Time, firn.SystemTime())
+	cfg.MaxMachines = cmp.Or(cfg.MaxMachines, defaultMaxMachines)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Random == nil {
+		cfg.Random = rand.Uint64
 	}
-	return &Registrar{cfg: cfg, views: map[string]*view{}, warned: telemetry.NewSeldom(warnEvery)}, nil
+	return &Registrar{cfg: cfg, views: map[string]*view{}, warned: telemetry.NewSeldom(warnEvery)}
 }
 
 // An Instance identifies a client. Its name is unique in its namespace, and the namespace

@@ -27,11 +27,7 @@ var (
 
 func open(t testing.TB, s store.Store, clock firn.TimeSource) *registrar.Registrar {
 	t.Helper()
-	r, err := registrar.New(registrar.Config{Store: s, Time: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return registrar.New(registrar.Config{Store: s, Time: clock})
 }
 
 func instance(name string) registrar.Instance {
@@ -199,10 +195,7 @@ func TestNamespacesAreIndependent(t *testing.T) {
 }
 
 func TestMaxMachinesLimitsTheNumbersInUse(t *testing.T) {
-	r, err := registrar.New(registrar.Config{Store: memstore.New(nil), Time: firntest.NewClock(start), MaxMachines: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := registrar.New(registrar.Config{Store: memstore.New(nil), Time: firntest.NewClock(start), MaxMachines: 2})
 	d := desk{r, t}
 	d.gives(instance("a"), 31, fiveMinutes, 0)
 	d.gives(instance("b"), 31, fiveMinutes, 1)

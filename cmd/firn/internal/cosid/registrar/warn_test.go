@@ -17,10 +17,7 @@ import (
 func TestRequestsWriteOneLineOfTheLogInASecond(t *testing.T) {
 	var out bytes.Buffer
 	clock := firntest.NewClock(start)
-	r, err := registrar.New(registrar.Config{Store: memstore.New(nil), Time: clock, Log: slog.New(slog.NewTextHandler(&out, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := registrar.New(registrar.Config{Store: memstore.New(nil), Time: clock, Log: slog.New(slog.NewTextHandler(&out, nil))})
 	d := desk{r, t}
 	for range 100 {
 		d.gives(instance("a"), 5, fiveMinutes, 0)
