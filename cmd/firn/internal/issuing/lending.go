@@ -91,11 +91,10 @@ func CheckOnce(once string) error {
 
 // A lender has the pool whose workers a caller may lease.
 type lender struct {
-	config  lease.Config // of the server's own lease in the pool
-	by      string       // the caller
-	address string       // its address
-	most    int          // how many workers the caller may lease here at once
-	pool    *pool
+	config lease.Config // of the server's own lease in the pool
+	caller *access.Caller
+	most   int // how many workers the caller may lease here at once
+	pool   *pool
 }
 
 // lender returns the pool with a name, if the caller may lease its workers.
@@ -113,9 +112,9 @@ func (f *Front) lender(caller *access.Caller, pool string) (lender, error) {
 	if p == nil {
 		return lender{}, f.Refuse(failure.New(http.StatusNotFound, "unknown_pool", "unknown pool %q: it is not the setting pool of any namespace of the server; a namespace without that setting has pool \"default\"", pool))
 	}
-	l := lender{p.settings, caller.Name(), caller.From(), most, p}
+	l := lender{p.settings, caller, most, p}
 	here, _ := os.Hostname() // for people only
-	l.config.Host = fmt.Sprintf("%s for %s at %s", here, l.by, l.address)
+	l.config.Host = fmt.Sprintf("%s for %s at %s", here, caller.Name(), caller.From())
 	l.config.Store, l.config.Log = f.service.store, f.service.log
 	return l, nil
 }
@@ -181,7 +180,7 @@ func (f *Front) grant(ctx context.Context, from lender) (answer LeaseGranted, er
 		return answer, err
 	}
 	f.service.loans.hold(of, loan)
-	f.service.log.Info("a worker was leased to a program", "pool", from.config.Pool, "worker", g.Worker, "by", from.by, "from", from.address)
+	f.service.log.Info("a worker was leased to a program", "pool", from.config.Pool, "worker", g.Worker, "by", from.caller.Name(), "from", from.caller.From())
 	layout := loan.Layout()
 	now := renewed(loan, from, g.Through)
 	answer = LeaseGranted{

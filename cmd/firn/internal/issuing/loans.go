@@ -40,7 +40,7 @@ func (l *loans) reserve(from lender) (quota, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sweep()
-	of := quota{from.by, from.config.Pool}
+	of := quota{from.caller.Name(), from.config.Pool}
 	if n := l.counts[of]; n >= from.most {
 		return of, failure.New(http.StatusTooManyRequests, "too_many_leases",
 			"%s has %d leases of pool %q at this server, and may have %d (max_leases); a lease counts until its end", of.by, n, of.pool, from.most).After(fullRetry)
