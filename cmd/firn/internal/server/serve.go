@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,26 +27,18 @@ type Listeners struct {
 	GRPC net.Listener // nil for none
 }
 
+// all returns the listeners that there are.
+func (l Listeners) all() []net.Listener {
+	return slices.DeleteFunc([]net.Listener{l.HTTP, l.RESP, l.GRPC}, func(one net.Listener) bool { return one == nil })
+}
+
 // Close closes the listeners. A server that serves them does it itself.
 func (l Listeners) Close() error {
 	var errs []error
-	for _, one := range []net.Listener{l.HTTP, l.RESP, l.GRPC} {
-		if one != nil {
-			errs = append(errs, one.Close())
-		}
+	for _, one := range l.all() {
+		errs = append(errs, one.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// addresses returns the addresses of the listeners.
-func (l Listeners) addresses() []string {
-	all := []string{l.HTTP.Addr().String()}
-	for _, more := range []net.Listener{l.RESP, l.GRPC} {
-		if more != nil {
-			all = append(all, more.Addr().String())
-		}
-	}
-	return all
 }
 
 // A front serves one listener, as [http.Server] does.
@@ -97,7 +90,10 @@ func (s *Server) serve(ctx context.Context, on Listeners, open func(context.Cont
 	defer stop()
 	watching.Go(func() { s.clock.run(ctx) })
 	watching.Go(func() { tidy(ctx) })
-	addresses := on.addresses()
+	var addresses []string
+	for _, one := range on.all() {
+		addresses = append(addresses, one.Addr().String())
+	}
 	s.addresses.Store(&addresses)
 	s.shares.Limit(s.sharesOf(s.settings()))
 	taking, refuse := context.WithCancel(context.WithoutCancel(ctx)) // ends when no more requests are accepted

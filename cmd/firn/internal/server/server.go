@@ -261,16 +261,11 @@ func (s *Server) Close() error {
 	if s.service != nil {
 		errs = append(errs, s.service.Close())
 	}
-	return errors.Join(append(errs, s.closeAudit())...)
-}
-
-func (s *Server) closeAudit() error {
 	s.audit.Close()
-	if s.records == nil {
-		return nil
+	if s.records != nil {
+		if err := s.records.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("audit: %w", err))
+		}
 	}
-	if err := s.records.Close(); err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
