@@ -29,7 +29,6 @@ type API struct {
 	service *issuing.Service
 	front   *issuing.Front
 	log     *slog.Logger
-	batches sync.Pool       // of *issuing.Batch
 	bodies  sync.Pool       // of *body
 	ending  context.Context // done when streams must end
 	drain   context.CancelFunc

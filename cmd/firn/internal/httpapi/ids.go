@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// maxKept bounds the memory that is kept for later answers.
-const maxKept = 1 << 20 // bytes
+// maxKept bounds the memory of a body that is kept for later answers.
+const maxKept = 1 << 20
 
 // buffered is up to which length net/http sets Content-Length by itself, at less cost.
 const buffered = 2 << 10
@@ -35,11 +35,8 @@ func (a *API) ids(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return a.front.Refuse(err)
 	}
-	made, ok := a.batches.Get().(*issuing.Batch)
-	if !ok {
-		made = new(issuing.Batch)
-	}
-	defer a.recycle(made)
+	made := a.service.Batch()
+	defer a.service.Recycle(made)
 	ctx, cancel, err := within(r)
 	if err != nil {
 		return a.front.Refuse(err)
@@ -90,14 +87,6 @@ func within(r *http.Request) (context.Context, context.CancelFunc, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
 	return ctx, cancel, nil
-}
-
-// recycle keeps the memory of ids for a later answer, unless it is large.
-func (a *API) recycle(made *issuing.Batch) {
-	made.Release()
-	if max(cap(made.IDs), cap(made.Texts)) <= maxKept/8 {
-		a.batches.Put(made)
-	}
 }
 
 // recycleBody keeps the memory of a body, unless it is large.
@@ -211,42 +200,33 @@ func (f form) body(b []byte, ns *issuing.Namespace, made *issuing.Batch) ([]byte
 	if !ns.Numeric() {
 		return f.texts(b, namespace, made.Texts)
 	}
-	ids := made.IDs
 	var layout firn.Layout // only a readable form needs it
 	if f.Readable {
 		layout, _ = ns.Layout()
+	}
+	before, between, after := `"`, `","`, "\"]}\n"
+	switch {
+	case f.text:
+		before, between, after = "", "\n", "\n"
+	case f.numbers:
+		before, between, after = "", ",", "]}\n"
 	}
 	if !f.text {
 		b = append(b, `{"namespace":"`...)
 		b = append(b, namespace...) // its characters need no escaping
 		b = append(b, `","ids":[`...)
 	}
+	b = append(b, before...)
 	var err error
-	for i, id := range ids {
-		switch {
-		case f.text:
-			if b, err = f.Append(b, layout, id); err != nil {
-				return nil, err
-			}
-			b = append(b, '\n')
-			continue
-		case i > 0:
-			b = append(b, ',')
-		}
-		if !f.numbers {
-			b = append(b, '"')
+	for i, id := range made.IDs {
+		if i > 0 {
+			b = append(b, between...)
 		}
 		if b, err = f.Append(b, layout, id); err != nil {
 			return nil, err
 		}
-		if !f.numbers {
-			b = append(b, '"')
-		}
 	}
-	if !f.text {
-		b = append(b, "]}\n"...)
-	}
-	return b, nil
+	return append(b, after...), nil
 }
 
 // texts writes ids that are texts already.

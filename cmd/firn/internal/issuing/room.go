@@ -81,6 +81,26 @@ var errNoRoom error = failure.New(http.StatusServiceUnavailable, "overloaded",
 	"there are too many ids in answers that their clients have not taken yet: room for %d numbers, or a quarter as many texts, and limits.share of it for one address: ask later, or for at most %d ids, which need not wait",
 	roomFor, smallAnswer).After(time.Second)
 
+// maxKept bounds the ids whose memory is kept for later requests.
+const maxKept = 128 << 10
+
+// Batch returns a batch for a request, with the memory of an earlier one. Recycle takes it back.
+func (s *Service) Batch() *Batch {
+	if b, ok := s.batches.Get().(*Batch); ok {
+		return b
+	}
+	return new(Batch)
+}
+
+// Recycle releases a batch, and keeps its memory unless it is large.
+func (s *Service) Recycle(b *Batch) {
+	b.Release()
+	b.Compact, b.Consecutive = false, false
+	if max(cap(b.IDs), cap(b.Stretches), cap(b.Texts)) <= maxKept {
+		s.batches.Put(b)
+	}
+}
+
 // Release frees the room of the batch's answer. The caller of [Front.Issue] calls it when
 // the answer is written or has failed. It may be called again.
 func (b *Batch) Release() { b.Detach()() }

@@ -67,6 +67,7 @@ type Service struct {
 	internal *internalErrors
 	clock    func() time.Duration
 	room     *room
+	batches  sync.Pool // of *Batch
 	shares   *share.Shares
 	loans    *loans
 	// undeclared has the *access.Bucket of names that are no namespaces. There are not more of them than share.Names.

@@ -102,8 +102,8 @@ type overConnect struct{ *API }
 
 // Generate returns ids.
 func (a overConnect) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRequest]) (*connect.Response[firnv1.GenerateResponse], error) {
-	b := a.reuse()
-	defer a.recycle(b)
+	b := a.service.Batch()
+	defer a.service.Recycle(b)
 	if err := a.generate(ctx, callerIn(ctx), r.Msg, b); err != nil {
 		return nil, a.fail(ctx, err)
 	}
@@ -124,8 +124,8 @@ func (a overConnect) GenerateStream(ctx context.Context, r *connect.Request[firn
 		return a.fail(ctx, a.front.Refuse(err))
 	}
 	defer s.release()
-	b := a.reuse()
-	defer a.recycle(b)
+	b := a.service.Batch()
+	defer a.service.Recycle(b)
 	out := &connectStream{steering: s, to: to, batch: b}
 	if err := a.pump(ctx, from, plan, out); err != nil {
 		if out.gone != nil {

@@ -10,25 +10,6 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
 )
 
-// maxKept bounds the ids whose memory is kept for later answers.
-const maxKept = 128 << 10
-
-// reuse returns the memory of an earlier request, or new memory.
-func (a *API) reuse() *issuing.Batch {
-	if b, ok := a.batches.Get().(*issuing.Batch); ok {
-		return b
-	}
-	return new(issuing.Batch)
-}
-
-// recycle keeps the memory for a later request, unless it is large.
-func (a *API) recycle(b *issuing.Batch) {
-	b.Release()
-	if max(cap(b.IDs), cap(b.Stretches), cap(b.Texts)) <= maxKept {
-		a.batches.Put(b)
-	}
-}
-
 // maxBetween bounds the ids whose memory a stream keeps between two messages, as it may wait there.
 const maxBetween = 8 << 10
 

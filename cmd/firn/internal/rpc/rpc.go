@@ -12,7 +12,6 @@ package rpc
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/firn-id/firn/cmd/firn/internal/access"
@@ -33,7 +32,6 @@ type API struct {
 	end    context.CancelFunc
 
 	stall, hurry time.Duration // see steering
-	batches      sync.Pool     // of *issuing.Batch
 }
 
 // A question is a method with one message and one answer. Release is called when the answer is written; it may be nil. The
