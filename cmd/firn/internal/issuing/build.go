@@ -105,22 +105,6 @@ func (b *builder) form(name string) (form store.Form) {
 	return form
 }
 
-// cipherOf returns the veil of a namespace, or nil.
-func cipherOf(cfg settings.Config, name string) (*veil.Cipher, error) {
-	set := cfg.Namespaces[name].Veil
-	if set == nil {
-		return nil, nil //nolint:nilnil // most namespaces have no veil
-	}
-	cipher, err := set.Cipher(name)
-	switch {
-	case err != nil && set.KeyFile != "":
-		return nil, cfg.At(err, "namespaces", name, "veil", "key_file")
-	case err != nil:
-		return nil, cfg.At(err, "namespaces", name, "veil", "key_env")
-	}
-	return cipher, nil
-}
-
 // CheckKeys reads the keys of all veils.
 func CheckKeys(cfg settings.Config) error {
 	_, err := ciphersOf(cfg)
@@ -132,9 +116,18 @@ func ciphersOf(cfg settings.Config) (map[string]*veil.Cipher, error) {
 	all := map[string]*veil.Cipher{}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
-		cipher, err := cipherOf(cfg, name)
-		if errs = append(errs, err); cipher != nil {
+		set := cfg.Namespaces[name].Veil
+		if set == nil {
+			continue
+		}
+		cipher, err := set.Cipher(name)
+		switch {
+		case err == nil:
 			all[name] = cipher
+		case set.KeyFile != "":
+			errs = append(errs, cfg.At(err, "namespaces", name, "veil", "key_file"))
+		default:
+			errs = append(errs, cfg.At(err, "namespaces", name, "veil", "key_env"))
 		}
 	}
 	return all, errors.Join(errs...)
