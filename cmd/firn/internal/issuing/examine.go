@@ -171,10 +171,7 @@ func (b *builder) examineCounter(ctx context.Context, name string, set settings.
 
 // counterStands says at which number a counter begins or goes on: in another store it begins again.
 func (b *builder) counterStands(ctx context.Context, name string, set settings.Namespace, made base) []store.Finding {
-	s, ok := b.service.store.(*untouched)
-	if !ok {
-		return nil
-	}
+	s, _ := b.service.store.(*untouched) // examiner has put it there
 	f := store.Finding{Subject: "namespace"}
 	write, stands := s.counter(name), " goes on at "
 	if write.Revision == 0 {
@@ -193,20 +190,18 @@ func (b *builder) counterStands(ctx context.Context, name string, set settings.N
 		f.Says = fmt.Sprint(name, stands, next)
 		last = firn.ID(next) - firn.ID(max(set.Stride, 1))
 	default:
-		var one struct{ Last string } // which the write would have taken
+		var one struct{ Last firn.ID } // which the write would have taken
 		if err := json.Unmarshal(write.Value, &one); err != nil {
 			return []store.Finding{Fails(f.Subject, err)}
 		}
-		next := one.Last
+		next := one.Last.String()
 		if n, ok := made.(*businessNumbers); ok {
-			next = n.text(next)
+			if text, err := n.format.Text(one.Last); err == nil {
+				next = text
+			}
 		}
 		f.Says = name + stands + next
-		id, err := firn.ParseID(one.Last)
-		if err != nil {
-			return []store.Finding{Fails(f.Subject, err)}
-		}
-		last = id - 1
+		last = one.Last - 1
 	}
 	if r, ok := leftAfter(made, set, last); ok && r.few() {
 		f.Verdict = store.Doubtful

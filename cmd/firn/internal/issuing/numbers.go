@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/internal/settings"
 	"github.com/firn-id/firn/numbering"
 	"github.com/firn-id/firn/sequence"
@@ -23,8 +22,14 @@ type businessNumbers struct {
 	mending
 }
 
-func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*businessNumbers, error) {
-	s, err := newSequences(name, counter)
+// number returns the template of a namespace, over its counter.
+func (b *builder) number(name string, set settings.Namespace) (base, error) {
+	cfg, _, err := set.NumberFormat()
+	if err != nil {
+		return nil, err
+	}
+	log := b.log(name)
+	s, err := newSequences(name, sequence.Config{MustExist: set.MustExist, Store: b.service.store, Memory: b.service.memory, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +37,7 @@ func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*bu
 	made.mending.look = made.look
 	cfg.Counter = s.one
 	if clock := s.one.Clock(); clock != nil {
-		made.clock = &heardClock{clock: clock, doubt: made.begin, log: counter.Log}
+		made.clock = &heardClock{clock: clock, doubt: made.begin, log: log}
 		cfg.Clock = made.clock
 	}
 	if made.format, err = numbering.New(cfg); err != nil {
@@ -41,29 +46,10 @@ func newNumbers(name string, counter sequence.Config, cfg numbering.Config) (*bu
 	return made, nil
 }
 
-// number returns the template of a namespace, over its counter.
-func (b *builder) number(name string, set settings.Namespace) (base, error) {
-	cfg, _, err := set.NumberFormat()
-	if err != nil {
-		return nil, err
-	}
-	return newNumbers(name, sequence.Config{MustExist: set.MustExist, Store: b.service.store, Memory: b.service.memory, Log: b.log(name)}, cfg)
-}
-
 func (s *businessNumbers) take(ctx context.Context, n int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	return s.format.Reserve(ctx, n)
-}
-
-// text returns the number of an id of the counter as the template has it.
-func (s *businessNumbers) text(last string) string {
-	if id, err := firn.ParseID(last); err == nil {
-		if text, err := s.format.Text(id); err == nil {
-			return text
-		}
-	}
-	return last
 }
 
 func (s *businessNumbers) state(state *State) {
