@@ -26,7 +26,7 @@ type Config struct {
 	Time firn.TimeSource
 
 	// Issue returns the next id of a name as text, for /ids, to a caller that Allow has returned. Number
-	// asks for a 64-bit number; a name without numbers then loses no id.
+	// asks for a 64-bit number: for a name without numbers it returns an error, and the name loses no id.
 	Issue func(ctx context.Context, caller *access.Caller, name string, number bool) (string, error)
 	// Allow returns the caller of a request, or an error if it may not use the name. The name
 	// is Firn's name of a machine namespace, a segment or a namespace of ids, see [FirnName].

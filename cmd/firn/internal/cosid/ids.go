@@ -1,34 +1,18 @@
 package cosid
 
-import (
-	"net/http"
-	"strconv"
-)
+import "net/http"
 
 // id serves GET /ids and /ids/{name}: the next id, as a number.
 func (h *handler) id(w http.ResponseWriter, r *http.Request) error {
-	id, err := h.issue(r, true)
-	if err != nil {
-		return err
-	}
-	if _, err := strconv.ParseInt(id, 10, 64); err != nil {
-		return refused("id %q is not a 64-bit number: use /ids/as-string", clip(id))
-	}
-	writeBody(w, http.StatusOK, "application/json", []byte(id))
-	return nil
+	return h.issue(w, r, true, "application/json")
 }
 
 // idAsString serves GET /ids/as-string and /ids/as-string/{name}: the next id, as text.
 func (h *handler) idAsString(w http.ResponseWriter, r *http.Request) error {
-	id, err := h.issue(r, false)
-	if err != nil {
-		return err
-	}
-	writeBody(w, http.StatusOK, "text/plain;charset=UTF-8", []byte(id))
-	return nil
+	return h.issue(w, r, false, "text/plain;charset=UTF-8")
 }
 
-func (h *handler) issue(r *http.Request, number bool) (string, error) {
+func (h *handler) issue(w http.ResponseWriter, r *http.Request, number bool, contentType string) error {
 	name := r.PathValue("name")
 	if name == "" {
 		name = shareName
@@ -36,12 +20,17 @@ func (h *handler) issue(r *http.Request, number bool) (string, error) {
 	p := &params{}
 	if p.check("name", name); p.err != nil {
 		p.err.early = true
-		return "", p.err
+		return p.err
 	}
 	name = FirnName(name)
 	caller, err := h.cfg.Allow(r, name)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return h.cfg.Issue(r.Context(), caller, name, number)
+	id, err := h.cfg.Issue(r.Context(), caller, name, number)
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, contentType, []byte(id))
+	return nil
 }
