@@ -24,12 +24,15 @@ func (v Veil) String() string {
 	return fmt.Sprintf("bits %d with version_bits %d", cmp.Or(v.Bits, veil.DefaultBits), v.VersionBits)
 }
 
-// checkBits returns an error if the veil makes what is no id: half of the values of 64 bits are none.
-func (v *Veil) checkBits() error {
-	if v.Bits == 0 || v.Bits >= 20 && v.Bits <= veil.DefaultBits {
-		return nil
+// check returns an error if the veil makes what is no id, as half of the values of 64 bits are none, or has not one place for keys.
+func (v *Veil) check() error {
+	switch {
+	case v.Bits != 0 && (v.Bits < 20 || v.Bits > veil.DefaultBits):
+		return firn.NewRangeError("bits of a veil", int64(v.Bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript; fewer than 20 can be guessed")
+	case (v.KeyFile == "") == (v.KeyEnv == ""):
+		return errors.New("a key is needed: key_file: FILE, or key_env: VARIABLE; give one of them, not both")
 	}
-	return firn.NewRangeError("bits of a veil", int64(v.Bits), 20, veil.DefaultBits, "63 for an id, 53 for JavaScript; fewer than 20 can be guessed")
+	return nil
 }
 
 // most returns the greatest id that a veil has room for; 0 without a veil, or if its widths are wrong.

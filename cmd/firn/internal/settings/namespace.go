@@ -2,7 +2,6 @@ package settings
 
 import (
 	"encoding"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -84,10 +83,7 @@ func (n Namespace) Mistakes() Mistakes {
 		_, found["prefix"] = prefixed.New(n.Prefix)
 	}
 	if n.Veil != nil && found["veil"] == nil {
-		found["veil"] = n.Veil.checkBits()
-	}
-	if n.Veil != nil && found["veil"] == nil && (n.Veil.KeyFile == "") == (n.Veil.KeyEnv == "") {
-		found["veil"] = errors.New("a key is needed: key_file: FILE, or key_env: VARIABLE; give one of them, not both")
+		found["veil"] = n.Veil.check()
 	}
 	if k.check != nil {
 		k.check(n, found)
