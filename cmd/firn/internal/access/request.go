@@ -80,9 +80,6 @@ func local(r *http.Request) bool {
 	if !loopbackHost(r.Host) {
 		return false
 	}
-	if len(r.Header) == 0 {
-		return true
-	}
 	for _, name := range forwarded {
 		if len(r.Header[name]) > 0 {
 			return false
