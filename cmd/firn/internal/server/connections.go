@@ -44,7 +44,7 @@ type connectionLimit struct {
 	net.Listener
 	name      string
 	resource  share.Resource
-	shares    func() *share.Shares
+	shares    *share.Shares
 	refusal   []byte // in the listener's protocol; empty where that begins with a handshake
 	spare     bool
 	encrypted bool
@@ -83,7 +83,7 @@ func (l *connectionLimit) Accept() (net.Conn, error) {
 		if l.patience > 0 {
 			inner = newPatientConn(inner, l.patience)
 		}
-		c := &countedConn{Conn: inner, of: l, client: l.shares().Client(inner.RemoteAddr().String())}
+		c := &countedConn{Conn: inner, of: l, client: l.shares.Client(inner.RemoteAddr().String())}
 		c.guard = newGuard(l.resource, l.encrypted)
 		c.Idle(time.Now())
 		if c.client.Take(l.resource, 1) || l.evict(c.client) && c.client.Take(l.resource, 1) {
@@ -221,7 +221,7 @@ func (l *connectionLimit) warn(c *countedConn) {
 	if _, due := l.warned.Due(time.Since(l.began)); !due {
 		return
 	}
-	all, each := l.shares().Of(l.resource)
+	all, each := l.shares.Of(l.resource)
 	advice := "raise limits.connections, or find out who opens so many"
 	if each < all && c.client.Full(l.resource) {
 		advice = "find out who opens so many from this address; behind a proxy, raise limits.share"
@@ -357,7 +357,7 @@ func (s *Server) bound(listener net.Listener, name string, of share.Resource, re
 		refusal = nil
 	}
 	l := &connectionLimit{
-		Listener: listener, name: name, resource: of, shares: func() *share.Shares { return s.shares }, refusal: refusal, spare: of != share.RedisConnections, encrypted: s.certificates != nil,
+		Listener: listener, name: name, resource: of, shares: s.shares, refusal: refusal, spare: of != share.RedisConnections, encrypted: s.certificates != nil,
 		log: s.log, taken: s.metrics.connections.WithLabelValues(name), refused: s.metrics.refused.WithLabelValues(name), warned: telemetry.NewSeldom(refusalsEvery), began: time.Now(), closed: make(chan struct{}), clients: map[*share.Client]*connections{},
 		spares: make([]*countedConn, spares(descriptors())),
 	}
