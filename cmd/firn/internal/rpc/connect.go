@@ -100,7 +100,6 @@ func callerIn(ctx context.Context) *access.Caller {
 // overConnect has the methods of the service for connect.
 type overConnect struct{ *API }
 
-// Generate returns ids.
 func (a overConnect) Generate(ctx context.Context, r *connect.Request[firnv1.GenerateRequest]) (*connect.Response[firnv1.GenerateResponse], error) {
 	b := a.service.Batch()
 	defer a.service.Recycle(b)
@@ -168,22 +167,18 @@ func through[R, A any](ctx context.Context, a *API, r *connect.Request[R], do qu
 	return connect.NewResponse(answer), nil
 }
 
-// Decode returns the parts of an id.
 func (a overConnect) Decode(ctx context.Context, r *connect.Request[firnv1.DecodeRequest]) (*connect.Response[firnv1.DecodeResponse], error) {
 	return through(ctx, a.API, r, (*API).decode)
 }
 
-// ListNamespaces returns the states of namespaces.
 func (a overConnect) ListNamespaces(ctx context.Context, r *connect.Request[firnv1.ListNamespacesRequest]) (*connect.Response[firnv1.ListNamespacesResponse], error) {
 	return through(ctx, a.API, r, (*API).list)
 }
 
-// Lease grants a lease.
 func (a overConnect) Lease(ctx context.Context, r *connect.Request[firnv1.LeaseRequest]) (*connect.Response[firnv1.LeaseResponse], error) {
 	return through(ctx, a.API, r, (*API).lease)
 }
 
-// Renew renews a lease.
 func (a overConnect) Renew(ctx context.Context, r *connect.Request[firnv1.RenewRequest]) (*connect.Response[firnv1.RenewResponse], error) {
 	return through(ctx, a.API, r, (*API).renew)
 }
