@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/share"
 	"github.com/firn-id/firn/lease"
+	"github.com/firn-id/firn/store"
 )
 
 // A queue shares the ids that a generator makes in a second among addresses. Requests that find none take slices in turn:
@@ -26,6 +27,7 @@ type queue struct {
 	slice    int           // ids of a turn
 	most     int           // ids of a request: more cannot be made in longest
 	patience time.Duration // how long a request waits for a turn and its ids
+	slow     error         // ends that wait: of a layout whose ticks are long, or of a virtual clock that begins later, ids may come in hours
 	always   bool          // whether all requests enter, see newQueue
 	inside   atomic.Int64  // requests
 
@@ -58,6 +60,7 @@ func newQueue(cfg lease.Config) *queue {
 	if q.always {
 		q.patience += longest + cfg.Strict // for another worker
 	}
+	q.slow = &store.TextError{Kind: context.DeadlineExceeded, Err: fmt.Errorf("the pool made no id for this request within %v", q.patience)}
 	return q
 }
 
@@ -86,18 +89,10 @@ func (q *queue) take(ctx context.Context, n int, take func(ctx context.Context, 
 	return nil
 }
 
-// slowError ends a wait: of a layout whose ticks are long, or of a virtual clock that begins later, ids may come in hours.
-type slowError struct{ after time.Duration }
-
-func (e slowError) Error() string {
-	return fmt.Sprintf("the pool made no id for this request within %v", e.after)
-}
-func (slowError) Is(target error) bool { return target == context.DeadlineExceeded }
-
 // turn waits for a request's turn and takes a slice. It ends after a while, since nothing else would tell a client that is
 // gone from one that waits, and others wait for the turn.
 func (q *queue) turn(ctx context.Context, client *share.Client, n int, take func(ctx context.Context, n int) (int, error)) (int, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, q.patience, slowError{q.patience})
+	ctx, cancel := context.WithTimeoutCause(ctx, q.patience, q.slow)
 	defer cancel()
 	if came := q.enter(client); came != nil {
 		select {
