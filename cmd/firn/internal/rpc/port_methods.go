@@ -8,7 +8,6 @@ import (
 	"github.com/firn-id/firn/cmd/firn/firnv1"
 	"github.com/firn-id/firn/cmd/firn/firnv1/firnv1connect"
 	"github.com/firn-id/firn/cmd/firn/internal/access"
-	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // services describes the methods. All are streams to grpc-go, so that they decide when the message is read and when
@@ -119,18 +118,11 @@ func (p *Port) watchHealth(a *API, c *call, stream grpc.ServerStream) error {
 	if err := c.receive(stream, &request{message: &r}); err != nil {
 		return err
 	}
-	leave, err := enter(share.Watches, c.conn.client)
+	out, err := c.watching(a, stream)
 	if err != nil {
 		return err
 	}
-	c.leave = leave
-	out := newPortStream(a, c, stream)
-	return a.watch(c.ctx, &r, out.extend, func(now *health.HealthCheckResponse) error {
-		if _, err := out.next(c.ctx); err != nil {
-			return err
-		}
-		return out.sendMessage(now)
-	})
+	return a.watch(c.ctx, &r, out.extend, func(now *health.HealthCheckResponse) error { return out.sendMessage(now) })
 }
 
 // reply sends the only message of an answer. Release is called when it is written; it may be nil.

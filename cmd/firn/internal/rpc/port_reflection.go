@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
-	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 // reflects returns the method of a reflection service.
@@ -29,12 +28,10 @@ func (p *Port) reflects(service string) grpc.StreamDesc {
 
 // reflect answers questions until the client has no more, or has asked none for the time that a message may take.
 func (p *Port) reflect(a *API, c *call, stream grpc.ServerStream) error {
-	leave, err := enter(share.Watches, c.conn.client)
+	out, err := c.watching(a, stream)
 	if err != nil {
 		return err
 	}
-	c.leave = leave
-	out := newPortStream(a, c, stream)
 	questions, failed := make(chan *reflectionv1.ServerReflectionRequest), make(chan error, 1)
 	done := stream.Context().Done() // also when this returns
 	go func() {
@@ -76,11 +73,6 @@ func (p *Port) reflect(a *API, c *call, stream grpc.ServerStream) error {
 			return nil, context.Cause(c.ctx)
 		}
 	}
-	send := func(answer *reflectionv1.ServerReflectionResponse) error {
-		if _, err := out.next(c.ctx); err != nil {
-			return err
-		}
-		return out.sendMessage(answer)
-	}
+	send := func(answer *reflectionv1.ServerReflectionResponse) error { return out.sendMessage(answer) }
 	return reflectionStream{receive: receive, send: send}.answer()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn/cmd/firn/internal/failure"
 	"github.com/firn-id/firn/cmd/firn/internal/issuing"
+	"github.com/firn-id/firn/cmd/firn/internal/share"
 )
 
 const (
@@ -36,6 +37,16 @@ type portStream struct {
 
 func newPortStream(a *API, c *call, stream grpc.ServerStream) *portStream {
 	return &portStream{lag: lag{stall: a.stall}, api: a, call: c, stream: stream, back: make(chan *answer, window)}
+}
+
+// watching takes a place among the watches for a call, and returns its stream.
+func (c *call) watching(a *API, stream grpc.ServerStream) (*portStream, error) {
+	leave, err := enter(share.Watches, c.conn.client)
+	if err != nil {
+		return nil, err
+	}
+	c.leave = leave
+	return newPortStream(a, c, stream), nil
 }
 
 func (s *portStream) extend() error { return nil } // only a message that waits for the client counts
@@ -95,8 +106,11 @@ func (s *portStream) send(*issuing.Batch) error {
 	return s.push()
 }
 
-// sendMessage sends a message in the current answer.
+// sendMessage sends a message of another kind in the next answer.
 func (s *portStream) sendMessage(message proto.Message) (err error) {
+	if _, err = s.next(s.call.ctx); err != nil {
+		return err
+	}
 	if s.current.bytes, err = (proto.MarshalOptions{}).MarshalAppend(s.current.bytes[:0], message); err != nil {
 		return err
 	}
