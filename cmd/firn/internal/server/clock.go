@@ -33,9 +33,9 @@ const (
 )
 
 func newClockWatch(source firn.TimeSource, log *slog.Logger, to *prometheus.Registry) *clockWatch {
-	w := &clockWatch{time: source, log: log, steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "firn_clock_steps_total", Help: "Steps of this machine's wall clock, by direction: back or forward. A machine that was suspended steps forward.",
-	}, []string{"direction"})}
+	w := &clockWatch{time: source, log: log, steps: counters("firn_clock_steps_total",
+		"Steps of this machine's wall clock, by direction: back or forward. A machine that was suspended steps forward.",
+		"direction")}
 	for _, direction := range []string{directionBack, directionForward} {
 		w.steps.WithLabelValues(direction)
 	}

@@ -22,27 +22,15 @@ func newMetrics(to *prometheus.Registry) *metrics {
 		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "firn_connections", Help: "Connections that are open, by listener.",
 		}, []string{"listener"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "firn_connections_refused_total", Help: "Connections above the limit, by listener.",
-		}, []string{"listener"}),
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "firn_config_reloads_total", Help: "Configurations read again, by result: ok or failed.",
-		}, []string{"result"}),
-		successful: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "firn_config_last_reload_successful", Help: "1 if the configuration in force is what the file says, 0 if that could not be served.",
-		}),
-		succeeded: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "firn_config_last_reload_success_timestamp_seconds", Help: "When the configuration in force was read.",
-		}),
-		tlsReloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "firn_tls_reloads_total", Help: "Certificates read again, by result: ok or failed.",
-		}, []string{"result"}),
-		tlsSuccessful: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "firn_tls_last_reload_successful", Help: "1 if the certificates in force are those of their files, 0 if those could not be used.",
-		}),
-		notAfter: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "firn_tls_certificate_not_after_timestamp_seconds", Help: "When the server's certificate ends.",
-		}),
+		refused: counters("firn_connections_refused_total", "Connections above the limit, by listener.", "listener"),
+		reloads: counters("firn_config_reloads_total", "Configurations read again, by result: ok or failed.", "result"),
+		successful: gauge("firn_config_last_reload_successful",
+			"1 if the configuration in force is what the file says, 0 if that could not be served."),
+		succeeded:  gauge("firn_config_last_reload_success_timestamp_seconds", "When the configuration in force was read."),
+		tlsReloads: counters("firn_tls_reloads_total", "Certificates read again, by result: ok or failed.", "result"),
+		tlsSuccessful: gauge("firn_tls_last_reload_successful",
+			"1 if the certificates in force are those of their files, 0 if those could not be used."),
+		notAfter: gauge("firn_tls_certificate_not_after_timestamp_seconds", "When the server's certificate ends."),
 	}
 	for _, result := range []string{resultOK, resultFailed} {
 		m.reloads.WithLabelValues(result)
@@ -50,6 +38,14 @@ func newMetrics(to *prometheus.Registry) *metrics {
 	}
 	to.MustRegister(m.connections, m.refused, m.reloads, m.successful, m.succeeded)
 	return m
+}
+
+func counters(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
 // lostRecords counts the records of a log that whatever reads it did not take in time.
