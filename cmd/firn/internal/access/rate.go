@@ -154,7 +154,8 @@ func (b *Bucket) Charge(n int) error {
 	}
 	if wait, ok := b.Take(n); !ok {
 		return failure.New(http.StatusTooManyRequests, "rate_limited",
-			"%s has used up its rate of %s: the request for %d ids is served in %v", b.who, b.rate, n, wait.Round(time.Millisecond)).After(wait)
+			"%s has used up its rate of %s: the request for %d ids is served in %v",
+			b.who, b.rate, n, wait.Round(time.Millisecond)).After(wait)
 	}
 	return nil
 }

@@ -180,7 +180,8 @@ func (f *Front) grant(ctx context.Context, from lender) (answer LeaseGranted, er
 		return answer, err
 	}
 	f.service.loans.hold(of, loan)
-	f.service.log.Info("a worker was leased to a program", "pool", from.config.Pool, "worker", g.Worker, "by", from.caller.Name(), "from", from.caller.From())
+	f.service.log.Info("a worker was leased to a program", "pool", from.config.Pool, "worker", g.Worker,
+		"by", from.caller.Name(), "from", from.caller.From())
 	layout := loan.Layout()
 	now := renewed(loan, from, g.Through)
 	answer = LeaseGranted{

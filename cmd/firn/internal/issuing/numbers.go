@@ -29,7 +29,8 @@ func (b *builder) number(name string, set settings.Namespace) (base, error) {
 		return nil, err
 	}
 	log := b.log(name)
-	s, err := newSequences(name, sequence.Config{MustExist: set.MustExist, Store: b.service.store, Memory: b.service.memory, Log: log})
+	counter := sequence.Config{MustExist: set.MustExist, Store: b.service.store, Memory: b.service.memory, Log: log}
+	s, err := newSequences(name, counter)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type queue struct {
 	slice    int           // ids of a turn
 	most     int           // ids of a request: more cannot be made in longest
 	patience time.Duration // how long a request waits for a turn and its ids
-	slow     error         // ends that wait: of a layout whose ticks are long, or of a virtual clock that begins later, ids may come in hours
+	slow     error         // ends that wait, since ids may come in hours: the ticks are long, or a virtual clock begins later
 	always   bool          // whether all requests enter, see newQueue
 	inside   atomic.Int64  // requests
 
@@ -60,7 +60,8 @@ func newQueue(cfg lease.Config) *queue {
 	if q.always {
 		q.patience += longest + cfg.Strict // for another worker
 	}
-	q.slow = &store.TextError{Kind: context.DeadlineExceeded, Err: fmt.Errorf("the pool made no id for this request within %v", q.patience)}
+	slow := fmt.Errorf("the pool made no id for this request within %v", q.patience)
+	q.slow = &store.TextError{Kind: context.DeadlineExceeded, Err: slow}
 	return q
 }
 

@@ -32,8 +32,8 @@ type answer struct {
 	waiting entry        // guarded by the mutex of call.conn
 }
 
-// maxPooled bounds the ids whose memory is kept for later answers. It is less than for a batch of the service: an answer keeps its memory
-// until its client has taken it, so that there may be thousands.
+// maxPooled bounds the ids whose memory is kept for later answers. It is less than for a batch of the service: an answer
+// keeps its memory until its client has taken it, so that there may be thousands.
 const maxPooled = 4 << 10
 
 // leastCapacity is above the size from which grpc-go calls Put for a buffer.

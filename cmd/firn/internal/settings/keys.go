@@ -24,7 +24,8 @@ func (v Veil) String() string {
 	return fmt.Sprintf("bits %d with version_bits %d", cmp.Or(v.Bits, veil.DefaultBits), v.VersionBits)
 }
 
-// check returns an error if the veil makes what is no id, as half of the values of 64 bits are none, or has not one place for keys.
+// check returns an error if the veil makes what is no id, as half of the values of 64 bits are none, or if it does not name
+// one place of its keys.
 func (v *Veil) check() error {
 	switch {
 	case v.Bits != 0 && (v.Bits < 20 || v.Bits > veil.DefaultBits):
