@@ -6,10 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,54 +97,37 @@ func benchProcesses(ctx context.Context, flags generatorFlags, l load, r *report
 		set   idset.Set
 		group sync.WaitGroup
 		errs  = make([]error, l.processes)
-		ids   = make([]int64, l.processes)
+		total atomic.Int64
 	)
 	start := time.Now()
 	p := l.show()
 	defer p.end()
 	for i := range l.processes {
 		group.Go(func() {
-			ids[i], errs[i] = collect(ctx, self, args, func(ids []firn.ID) {
+			errs[i] = collect(ctx, self, args, func(ids []firn.ID) error {
 				l.into(&set)(ids)
 				p.add(int64(len(ids)))
+				total.Add(int64(len(ids)))
+				return nil
 			})
 		})
 	}
 	group.Wait()
-	var total int64
-	for _, n := range ids {
-		total += n
-	}
-	r.finish(&set, found{ids: total, took: time.Since(start)})
+	r.finish(&set, found{ids: total.Load(), took: time.Since(start)})
 	return errors.Join(errs...)
 }
 
 // collect runs one emitter and gives its ids to record.
-func collect(ctx context.Context, program string, args []string, record func([]firn.ID)) (ids int64, err error) {
+func collect(ctx context.Context, program string, args []string, record func([]firn.ID) error) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return 0, err
+		return err
 	}
-	in := bufio.NewReaderSize(pipe, 1<<20)
-	raw, batch := make([]byte, 8*keptAtOnce), make([]firn.ID, 0, keptAtOnce)
-	var readErr error
-	for readErr == nil {
-		var n int
-		n, readErr = io.ReadFull(in, raw)
-		batch = batch[:0]
-		for at := 0; at+8 <= n; at += 8 {
-			batch = append(batch, firn.ID(binary.BigEndian.Uint64(raw[at:])))
-		}
-		ids += int64(len(batch))
-		record(batch)
-	}
-	if errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF) {
-		readErr = nil
-	}
-	return ids, errors.Join(readErr, cmd.Wait())
+	err = eachBinary(pipe, record, func(string) {}) // an emitter that was killed may end within an id
+	return errors.Join(err, cmd.Wait())
 }
