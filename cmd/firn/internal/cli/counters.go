@@ -151,29 +151,6 @@ func stripeHint(err error) error {
 	return err
 }
 
-// writeTexts writes n ids that are texts. Some makes up to so many of them, which it returns with an error too.
-func writeTexts(ctx context.Context, n int64, p *printer, some func(ctx context.Context, n int) ([]string, error)) error {
-	for left := n; left > 0; {
-		texts, err := some(ctx, int(min(left, chunk)))
-		for _, text := range texts {
-			if err := p.add(func(dst []byte) ([]byte, error) { return p.appendText(dst, text) }); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			return err
-		}
-		if err := p.flush(); err != nil {
-			return err
-		}
-		left -= int64(len(texts))
-		if left > 0 && ctx.Err() != nil {
-			return fmt.Errorf("stopped with %d ids to go: %w", left, context.Cause(ctx))
-		}
-	}
-	return nil
-}
-
 // appendText appends a text that may have any character.
 func (p *printer) appendText(dst []byte, text string) ([]byte, error) {
 	if !p.asJSON {

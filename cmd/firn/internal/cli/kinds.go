@@ -146,14 +146,34 @@ func newAppender(set settings.Namespace, format string, layout firn.Layout) (app
 	}
 }
 
+// A filler makes ids. It fills as many as it can, and returns an error if those are not all.
+type filler interface {
+	Fill(ctx context.Context, ids []firn.ID) (int, error)
+}
+
 // writeIDs makes n ids and writes them.
 func writeIDs(ctx context.Context, from filler, n int64, p *printer, write appender) error {
-	return chunks(ctx, from, n, func(ids []firn.ID) error {
-		for _, id := range ids {
+	ids := make([]firn.ID, min(n, chunk))
+	return writeSome(ctx, n, p, func(n int) (int, error) {
+		filled, err := from.Fill(ctx, ids[:n])
+		for _, id := range ids[:filled] {
 			if err := p.add(func(dst []byte) ([]byte, error) { return write(dst, id) }); err != nil {
-				return err
+				return filled, err
 			}
 		}
-		return p.flush()
+		return filled, err
+	})
+}
+
+// writeTexts writes n ids that are texts. Some makes up to so many of them, which it returns with an error too.
+func writeTexts(ctx context.Context, n int64, p *printer, some func(ctx context.Context, n int) ([]string, error)) error {
+	return writeSome(ctx, n, p, func(n int) (int, error) {
+		texts, err := some(ctx, n)
+		for _, text := range texts {
+			if err := p.add(func(dst []byte) ([]byte, error) { return p.appendText(dst, text) }); err != nil {
+				return len(texts), err
+			}
+		}
+		return len(texts), err
 	})
 }

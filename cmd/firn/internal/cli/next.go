@@ -135,21 +135,16 @@ func hint(err error) error {
 // chunk is how many ids are made and written at once.
 const chunk = 4096
 
-// A filler makes ids. It fills as many as it can, and returns an error if those are not all.
-type filler interface {
-	Fill(ctx context.Context, ids []firn.ID) (int, error)
-}
-
-// chunks makes n ids and passes them to do, in order.
-func chunks(ctx context.Context, from filler, n int64, do func([]firn.ID) error) error {
-	ids := make([]firn.ID, min(n, chunk))
+// writeSome makes n ids in chunks. Some makes up to so many and writes them to p; it returns how many it made, and an
+// error if those are not all.
+func writeSome(ctx context.Context, n int64, p *printer, some func(n int) (int, error)) error {
 	var waited time.Duration // since the last id
 	for n > 0 {
-		filled, err := from.Fill(ctx, ids[:min(n, int64(len(ids)))])
-		if doErr := do(ids[:filled]); doErr != nil {
-			return doErr
+		made, err := some(int(min(n, chunk)))
+		if flushErr := p.flush(); flushErr != nil {
+			return flushErr
 		}
-		n -= int64(filled)
+		n -= int64(made)
 		if err = awaitRenewal(ctx, err, &waited); err != nil {
 			return err
 		}
