@@ -60,11 +60,8 @@ func newWorkersList() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.onPool(cmd.Context(), func(ctx context.Context, s store.Store) error {
 				pool, err := issuing.ReadPool(ctx, s, flags.pool)
-				switch {
-				case errors.Is(err, store.ErrNotFound):
-					return noPool(flags)
-				case err != nil:
-					return misuse(err)
+				if err != nil {
+					return missing(ctx, s, flags, err)
 				}
 				return answer(cmd, pool, func(out io.Writer) error { return showSlots(out, paletteOf(cmd), pool) })
 			})
@@ -75,17 +72,13 @@ func newWorkersList() *cobra.Command {
 	return cmd
 }
 
-func noPool(flags storeFlags) error {
-	return fmt.Errorf("pool %q does not exist in store %s (no process has joined it yet): name another with --pool or --store; "+
-		"firn next and firn serve create a pool when they join it", flags.pool, storeurl.Redact(flags.store))
-}
-
-// missing returns noPool instead of err if the pool does not exist. A worker that was never
+// missing returns what to do instead of err if the pool does not exist. A worker that was never
 // used is not found either.
 func missing(ctx context.Context, s store.Store, flags storeFlags, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
 		if _, poolErr := lease.Inspect(ctx, s, flags.pool); errors.Is(poolErr, store.ErrNotFound) {
-			return noPool(flags)
+			return fmt.Errorf("pool %q does not exist in store %s (no process has joined it yet): name another with --pool or --store; "+
+				"firn next and firn serve create a pool when they join it", flags.pool, storeurl.Redact(flags.store))
 		}
 	}
 	return misuse(err)
@@ -250,16 +243,14 @@ in the store. End such processes first, or restart them without --strict.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.onPool(cmd.Context(), func(ctx context.Context, s store.Store) error {
 				had, err := lease.Relax(ctx, s, flags.pool)
-				switch {
-				case errors.Is(err, store.ErrNotFound):
-					return noPool(flags)
-				case err != nil:
-					return misuse(err)
-				case had == 0:
-					_, err = fmt.Fprintf(cmd.OutOrStdout(), "pool %s is not strict\n", flags.pool)
-				default:
-					_, err = fmt.Fprintf(cmd.OutOrStdout(), "pool %s is no longer strict; a claim waited %v\n", flags.pool, had)
+				if err != nil {
+					return missing(ctx, s, flags, err)
 				}
+				says := "is not strict"
+				if had != 0 {
+					says = fmt.Sprintf("is no longer strict; a claim waited %v", had)
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "pool %s %s\n", flags.pool, says)
 				return err
 			})
 		},
