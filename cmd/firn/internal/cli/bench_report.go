@@ -47,9 +47,9 @@ func (r *report) finish(set *idset.Set, f found) {
 	if r.IDs > 0 {
 		r.PerSecond, r.Nanos = float64(r.IDs)/r.Seconds, r.Seconds*1e9/float64(r.IDs)
 	}
-	r.Timed, r.Slow, r.Unbegun = f.calls.Total(), f.slow, f.unbegun
+	r.Timed, r.Slow, r.Unbegun = f.calls.total, f.slow, f.unbegun
 	r.bars = f.calls.bars()
-	r.Median, r.P99, r.P999, r.Max = f.calls.Quantile(0.5), f.calls.Quantile(0.99), f.calls.Quantile(0.999), f.calls.Max()
+	r.Median, r.P99, r.P999, r.Max = f.calls.Quantile(0.5), f.calls.Quantile(0.99), f.calls.Quantile(0.999), f.calls.most
 }
 
 func (r report) print(out io.Writer) error {

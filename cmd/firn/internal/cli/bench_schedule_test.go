@@ -32,7 +32,7 @@ func TestCallsBeginWhenTheyAreDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Each of the 8 callers makes one call before that is not timed.
-	if got := f.calls.Total(); got != 300 || f.ids != 300-f.unbegun+8 || calls.Load() != f.ids {
+	if got := f.calls.total; got != 300 || f.ids != 300-f.unbegun+8 || calls.Load() != f.ids {
 		t.Errorf("%d calls were timed and %d not begun; %d calls, %d ids", got, f.unbegun, calls.Load(), f.ids)
 	}
 }
@@ -51,8 +51,8 @@ func TestAHaltIsSeenByAllCallsThatWereDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.calls.Max() < halt || f.slow < 75 { // those of 150 ms at 500 a second
-		t.Errorf("%d of %d calls took longer than %v, the longest %v", f.slow, f.calls.Total(), slowCall, f.calls.Max())
+	if f.calls.most < halt || f.slow < 75 { // those of 150 ms at 500 a second
+		t.Errorf("%d of %d calls took longer than %v, the longest %v", f.slow, f.calls.total, slowCall, f.calls.most)
 	}
 }
 
@@ -64,8 +64,8 @@ func TestCallsThatFindNoCallerAreNotForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.calls.Total() != 200 || f.unbegun < 190 || f.slow < 100 {
-		t.Errorf("%d calls timed, %d not begun, %d slow", f.calls.Total(), f.unbegun, f.slow)
+	if f.calls.total != 200 || f.unbegun < 190 || f.slow < 100 {
+		t.Errorf("%d calls timed, %d not begun, %d slow", f.calls.total, f.unbegun, f.slow)
 	}
 }
 
@@ -78,8 +78,8 @@ func TestAFailedCallEndsASchedule(t *testing.T) {
 		}
 		return len(ids), nil
 	}, discard)
-	if !errors.Is(err, want) || f.calls.Total() > 100 {
-		t.Errorf("%v; %d calls", err, f.calls.Total())
+	if !errors.Is(err, want) || f.calls.total > 100 {
+		t.Errorf("%v; %d calls", err, f.calls.total)
 	}
 }
 

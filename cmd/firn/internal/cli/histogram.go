@@ -38,12 +38,6 @@ func (h *histogram) Merge(other *histogram) {
 	h.most = max(h.most, other.most)
 }
 
-// Total returns the number of durations.
-func (h *histogram) Total() int64 { return h.total }
-
-// Max returns the longest duration, exactly.
-func (h *histogram) Max() time.Duration { return h.most }
-
 // Quantile returns the duration that the fraction q of the calls did not exceed, or 0 without calls.
 func (h *histogram) Quantile(q float64) time.Duration {
 	rank := int64(math.Ceil(q * float64(h.total)))

@@ -29,8 +29,8 @@ func TestQuantilesAreRightWithinThreePercent(t *testing.T) {
 			t.Errorf("quantile %v: %v, want %v", q, got, want)
 		}
 	}
-	if h.Total() != 100_000 || h.Max() != all[len(all)-1] {
-		t.Errorf("%d, %v", h.Total(), h.Max())
+	if h.total != 100_000 || h.most != all[len(all)-1] {
+		t.Errorf("%d, %v", h.total, h.most)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestEveryDurationHasABucketThatHoldsIt(t *testing.T) {
 		t.Errorf("bucket %d", i)
 	}
 	var none histogram
-	if none.Quantile(0.5) != 0 || none.Max() != 0 {
+	if none.Quantile(0.5) != 0 || none.most != 0 {
 		t.Error("something of nothing")
 	}
 	none.Add(-time.Second)

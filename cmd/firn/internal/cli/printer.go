@@ -25,7 +25,11 @@ func newPrinter(out io.Writer, asJSON bool) *printer {
 func (p *printer) add(item func(dst []byte) ([]byte, error)) (err error) {
 	p.item = p.item[:0]
 	if p.asJSON {
-		p.item = append(p.item, p.comma()...)
+		begin := `{"ids":["`
+		if p.any {
+			begin = `,"`
+		}
+		p.item = append(p.item, begin...)
 	}
 	if p.item, err = item(p.item); err != nil {
 		return err
@@ -42,13 +46,6 @@ func (p *printer) add(item func(dst []byte) ([]byte, error)) (err error) {
 	}
 	_, err = p.out.Write(p.item)
 	return err
-}
-
-func (p *printer) comma() string {
-	if p.any {
-		return `,"`
-	}
-	return `{"ids":["`
 }
 
 // flush writes what is buffered.
@@ -69,17 +66,13 @@ func (p *printer) ending(err error) error {
 	return err
 }
 
-// end writes the end of the JSON, and flushes.
+// end writes the end of the JSON, and flushes, which returns the error of any write.
 func (p *printer) end() error {
+	if p.asJSON && !p.any {
+		_, _ = p.out.WriteString(`{"ids":[`)
+	}
 	if p.asJSON {
-		if !p.any {
-			if _, err := p.out.WriteString(`{"ids":[`); err != nil {
-				return err
-			}
-		}
-		if _, err := p.out.WriteString("]}\n"); err != nil {
-			return err
-		}
+		_, _ = p.out.WriteString("]}\n")
 	}
 	return p.out.Flush()
 }
