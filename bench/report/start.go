@@ -65,7 +65,7 @@ type command struct {
 // commands builds firn and the small program into a folder, whose store they share.
 func commands(dir string) ([]*command, error) {
 	firn, small := filepath.Join(dir, "firn"), filepath.Join(dir, "small")
-	if err := errors.Join(build(firn, "cmd/firn"), build(small, "bench/report/small")); err != nil {
+	if err := errors.Join(program.Build(firn, "cmd/firn"), program.Build(small, "bench/report/small")); err != nil {
 		return nil, err
 	}
 	env := []string{stateIn(dir)}
@@ -78,16 +78,6 @@ func commands(dir string) ([]*command, error) {
 
 // stateIn sets where the default store is.
 func stateIn(dir string) string { return "XDG_STATE_HOME=" + filepath.Join(dir, "state") }
-
-// build builds a program as make build does.
-func build(to, pkg string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", to, "github.com/firn-id/firn/"+pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
-	}
-	return nil
-}
 
 // runEach runs each command once.
 func runEach(all []*command) error {

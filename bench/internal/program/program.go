@@ -127,14 +127,20 @@ func FreeAddress() (string, error) {
 	return fmt.Sprintf("127.0.0.1:%d", port), err
 }
 
-// BuildFirn builds the command, as make build does, into a folder and returns its path. The working directory must be the
-// root of the repository.
+// BuildFirn builds the command into a folder and returns its path.
 func BuildFirn(dir string) (string, error) {
 	firn := filepath.Join(dir, "firn")
-	if out, err := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", firn, "./cmd/firn").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, out)
+	return firn, Build(firn, "cmd/firn")
+}
+
+// Build builds a program of the repository, as make build does. The working directory must be in the repository.
+func Build(to, pkg string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", to, "github.com/firn-id/firn/"+pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
-	return firn, nil
+	return nil
 }
 
 // Median returns the median of a figure of some results.
