@@ -62,10 +62,10 @@ func owner(address net.Addr) int {
 			continue
 		}
 		var below func(pid int) bool
-		below = func(pid int) bool { return has(pid, s.inode) || slices.ContainsFunc(children(pid), below) }
+		below = func(pid int) bool { return inodes(pid)[s.inode] || slices.ContainsFunc(children(pid), below) }
 		mine := children(os.Getpid())
 		for _, pid := range append(mine, os.Getpid()) {
-			if has(pid, s.inode) {
+			if inodes(pid)[s.inode] {
 				return pid
 			}
 		}
@@ -80,10 +80,7 @@ func owner(address net.Addr) int {
 
 // children returns the children of a process, as far as they have not ended.
 func children(pid int) (all []int) {
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		return nil
-	}
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
 	for _, name := range lists {
 		list, err := os.ReadFile(name)
 		if err != nil {
@@ -98,33 +95,24 @@ func children(pid int) (all []int) {
 	return all
 }
 
-// has reports whether a process has a socket.
-func has(pid int, inode string) bool {
-	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		return false
+// inodes returns the sockets that a process has open.
+func inodes(pid int) map[string]bool {
+	all := map[string]bool{}
+	open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // the pattern is well-formed
+	for _, name := range open {
+		if target, err := os.Readlink(name); err == nil && strings.HasPrefix(target, "socket:[") {
+			all[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
+		}
 	}
-	return slices.ContainsFunc(open, func(name string) bool {
-		target, err := os.Readlink(name)
-		return err == nil && target == "socket:["+inode+"]"
-	})
+	return all
 }
 
 // listensOn returns the addresses that a process listens on. For a process that listens on all addresses
 // it adds the loopback address.
 func listensOn(pid int) (addresses []string) {
-	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	if err != nil {
-		return nil
-	}
-	inodes := map[string]bool{}
-	for _, name := range open {
-		if target, err := os.Readlink(name); err == nil && strings.HasPrefix(target, "socket:[") {
-			inodes[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
-		}
-	}
+	open := inodes(pid)
 	for _, s := range sockets() {
-		if s.listen && inodes[s.inode] {
+		if s.listen && open[s.inode] {
 			addresses = append(addresses, strings.Replace(s.local, "0.0.0.0", "127.0.0.1", 1))
 		}
 	}
