@@ -57,19 +57,13 @@ var schemes = []scheme{
 				return nil, err
 			}
 			name, err := s.Namespace("rows")
-			if err != nil {
-				return nil, err
-			}
-			return numbers(name.Next), nil
+			return numbers(name.Next), err
 		})
 	}},
 	{"snowflake", number, func(n int) ([]source, error) {
 		return each(n, func(worker int) (source, error) {
 			g, err := firn.New(int64(worker), firn.Config{})
-			if err != nil {
-				return nil, err
-			}
-			return numbers(g.Next), nil
+			return numbers(g.Next), err
 		})
 	}},
 	{"veiled snowflake", number, func(n int) ([]source, error) {
@@ -83,25 +77,19 @@ var schemes = []scheme{
 		}
 		return each(n, func(worker int) (source, error) {
 			g, err := firn.New(int64(worker), firn.Config{})
-			if err != nil {
-				return nil, err
-			}
 			return numbers(func(ctx context.Context) (firn.ID, error) {
 				id, err := g.Next(ctx)
 				if err != nil {
 					return 0, err
 				}
 				return v.Veil(id)
-			}), nil
+			}), err
 		})
 	}},
 	{"ObjectID", bytes12, func(n int) ([]source, error) {
 		return each(n, func(int) (source, error) {
 			g, err := objectid.New(objectid.Config{})
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context) (string, error) { id, err := g.Next(ctx); return id.String(), err }, nil
+			return func(ctx context.Context) (string, error) { id, err := g.Next(ctx); return id.String(), err }, err
 		})
 	}},
 	{"UUID v7", bytes16, uuids(uuid.NewV7, inHex)},
