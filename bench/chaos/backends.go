@@ -57,28 +57,29 @@ func (n *node) runs(s *servers.Server, more ...string) {
 // A maker starts a store whose users go through a network.
 type maker struct {
 	name string
+	long bool // it is not in the short form
 	make func(h *host.Host, n *network.Network, dir string) (*backend, error)
 }
 
 var makers = []maker{
-	{"file", onFolder},
-	{"sqlite", onSQLite},
-	{"redis", onRedis},
-	{"redis-replica", onReplica},
-	{"redis-sentinel", onSentinel},
-	{"redis-cluster", onCluster},
-	{"mariadb", onMariaDB},
-	{"mariadb-replica", onSemiSync},
-	{"mariadb-galera", onGalera},
-	{"postgres", onPostgres},
-	{"postgres-standby", onStandby},
-	{"etcd", onEtcd},
-	{"zookeeper", onZooKeeper},
-	{"redis-set-back", setBack(onRedis, wipeRedis)},
-	{"mariadb-set-back", setBack(onMariaDB, wipeMariaDB)},
-	{"postgres-set-back", setBack(onPostgres, wipePostgres)},
-	{"etcd-set-back", setBack(onEtcd, wipeEtcd)},
-	{"zookeeper-set-back", setBack(onZooKeeper, wipeZooKeeper)},
+	{"file", false, onFolder},
+	{"sqlite", false, onSQLite},
+	{"redis", false, onRedis},
+	{"redis-replica", false, onReplica},
+	{"redis-sentinel", false, onSentinel},
+	{"redis-cluster", false, onCluster},
+	{"mariadb", false, onMariaDB},
+	{"mariadb-replica", false, onSemiSync},
+	{"mariadb-galera", true, onGalera},
+	{"postgres", false, onPostgres},
+	{"postgres-standby", false, onStandby},
+	{"etcd", false, onEtcd},
+	{"zookeeper", false, onZooKeeper},
+	{"redis-set-back", false, setBack(onRedis, wipeRedis)},
+	{"mariadb-set-back", true, setBack(onMariaDB, wipeMariaDB)},
+	{"postgres-set-back", true, setBack(onPostgres, wipePostgres)},
+	{"etcd-set-back", true, setBack(onEtcd, wipeEtcd)},
+	{"zookeeper-set-back", true, setBack(onZooKeeper, wipeZooKeeper)},
 }
 
 func onFolder(_ *host.Host, _ *network.Network, dir string) (*backend, error) {

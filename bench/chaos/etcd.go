@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
@@ -47,8 +46,6 @@ func onEtcd(h *host.Host, n *network.Network, _ string) (*backend, error) {
 func memberCut(w *world, a act) error {
 	defer w.away(a)()
 	m := w.store.nodes[a.rng.IntN(len(w.store.nodes))]
-	w.net.Block(network.Sides(m.name, a.on.name))
-	defer w.net.Block(nil)
-	time.Sleep(between(a.rng, wallWindow, 2*steadyWindow))
+	w.cut(network.Sides(m.name, a.on.name), between(a.rng, wallWindow, 2*steadyWindow))
 	return nil
 }

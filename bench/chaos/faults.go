@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn/bench/internal/host"
@@ -134,11 +135,16 @@ func networkFaults() []fault {
 
 func cutFor(from, to time.Duration) func(*world, act) error {
 	return func(w *world, a act) error {
-		w.net.Block(func(client, _ string, _ bool) bool { return client == a.on.name })
-		defer w.net.Block(nil)
-		time.Sleep(between(a.rng, from, to))
+		w.cut(func(client, _ string, _ bool) bool { return client == a.on.name }, between(a.rng, from, to))
 		return nil
 	}
+}
+
+// cut holds back what a rule says for a time.
+func (w *world) cut(rule network.Rule, d time.Duration) {
+	w.net.Block(rule)
+	defer w.net.Block(nil)
+	time.Sleep(d)
 }
 
 // answersLost makes the store apply writes whose answers are lost.
@@ -173,19 +179,10 @@ func connectionsDead(w *world, a act) error {
 
 func storeCut(w *world, a act) error {
 	defer w.away(a)()
-	w.net.Block(func(client, _ string, _ bool) bool { return client == "next" || w.isIssuer(client) })
-	defer w.net.Block(nil)
-	time.Sleep(between(a.rng, 200*time.Millisecond, 5*time.Second))
+	w.cut(func(client, _ string, _ bool) bool {
+		return client == "next" || slices.ContainsFunc(w.issuers, func(i *issuer) bool { return i.name == client })
+	}, between(a.rng, 200*time.Millisecond, 5*time.Second))
 	return nil
-}
-
-func (w *world) isIssuer(name string) bool {
-	for _, i := range w.issuers {
-		if i.name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // nodeFaults affect one or all servers of the store.
@@ -199,9 +196,8 @@ func nodeFaults() []fault {
 // nodeCut cuts off one node from all others.
 func nodeCut(w *world, a act) error {
 	defer w.away(a)()
-	w.net.Block(network.Sides(w.store.nodes[a.rng.IntN(len(w.store.nodes))].name))
-	defer w.net.Block(nil)
-	time.Sleep(between(a.rng, 200*time.Millisecond, 2*steadyWindow))
+	node := w.store.nodes[a.rng.IntN(len(w.store.nodes))]
+	w.cut(network.Sides(node.name), between(a.rng, 200*time.Millisecond, 2*steadyWindow))
 	return nil
 }
 

@@ -73,7 +73,7 @@ func names() (all []string) {
 func choice(s settings) (chosen []maker, err error) {
 	if s.stores == "" {
 		for _, m := range makers {
-			if !s.short || isShort(m) {
+			if !s.short || !m.long {
 				chosen = append(chosen, m)
 			}
 		}

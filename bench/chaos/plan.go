@@ -3,6 +3,7 @@ package main
 import (
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -44,13 +45,7 @@ func (p plan) step(w *world, n int) step {
 	first := choose(rng, p.faults)
 	s.acts = append(s.acts, act{first, w.issuers[on[0]], rand.New(rand.NewPCG(rng.Uint64(), 1))})
 	if !first.solo && rng.IntN(2) == 0 {
-		var more []fault
-		for _, f := range p.faults {
-			if f.alone || f.solo {
-				continue
-			}
-			more = append(more, f)
-		}
+		more := slices.DeleteFunc(slices.Clone(p.faults), func(f fault) bool { return f.alone || f.solo })
 		s.acts = append(s.acts, act{choose(rng, more), w.issuers[on[1]], rand.New(rand.NewPCG(rng.Uint64(), 2))})
 	}
 	return s

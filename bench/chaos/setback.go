@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/firn-id/firn/bench/internal/host"
@@ -178,8 +177,3 @@ func wipeEtcd(s *servers.Server) error {
 func wipeZooKeeper(s *servers.Server) error {
 	return errors.Join(host.Attempt(s.Kill), os.RemoveAll(s.Path("data/version-2")), host.Attempt(s.Restart))
 }
-
-// isShort reports whether a store is in the short form.
-func isShort(m maker) bool { return !slices.Contains(longOnly, m.name) }
-
-var longOnly = []string{"mariadb-galera", "mariadb-set-back", "postgres-set-back", "etcd-set-back", "zookeeper-set-back"}

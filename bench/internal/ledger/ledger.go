@@ -66,13 +66,8 @@ func Create(path string) (*Writer, error) {
 	return &Writer{f, out, gob.NewEncoder(out)}, nil
 }
 
-// Add writes a batch. It skips batches without ids.
-func (w *Writer) Add(b Batch) error {
-	if len(b.Runs) == 0 {
-		return nil
-	}
-	return w.gob.Encode(b)
-}
+// Add writes a batch.
+func (w *Writer) Add(b Batch) error { return w.gob.Encode(b) }
 
 // Close ends the file.
 func (w *Writer) Close() error { return errors.Join(w.out.Flush(), w.file.Close()) }
