@@ -9,8 +9,11 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// dashedIDs lets the ids of a command begin with a dash, as nearly all in base64 do: it puts -- before all ids, so that
-// they are not taken for flags.
+// notAFlag is put before an id that begins with a dash: no argument of a command line has this byte.
+const notAFlag = "\x00"
+
+// dashedIDs lets the ids of a command begin with a dash, as nearly all in base64 do: it marks them, so that they are not
+// taken for flags. [eachID] removes the mark.
 func dashedIDs(root *cobra.Command, args []string) []string {
 	if len(args) == 0 || !slices.Contains([]string{"decode", "veil", "unveil"}, args[0]) {
 		return args
@@ -19,29 +22,16 @@ func dashedIDs(root *cobra.Command, args []string) []string {
 	if err != nil {
 		return args
 	}
-	flags, ids, dashed := args[:1:1], []string{}, false
-	for rest := args[1:]; len(rest) > 0; rest = rest[1:] {
-		arg := rest[0]
+	args = slices.Clone(args)
+	for i := 1; i < len(args) && args[i] != "--"; i++ { // after --, nothing is taken for a flag
 		switch {
-		case arg == "--": // only ids follow
-			ids = append(ids, rest[1:]...)
-			rest = rest[:1]
-		case isDashedID(cmd, arg):
-			dashed = true
-			ids = append(ids, arg)
-		case len(arg) < 2 || arg[0] != '-':
-			ids = append(ids, arg)
-		case takesValue(cmd, arg) && len(rest) > 1:
-			flags = append(flags, arg, rest[1])
-			rest = rest[1:]
-		default:
-			flags = append(flags, arg)
+		case isDashedID(cmd, args[i]):
+			args[i] = notAFlag + args[i]
+		case takesValue(cmd, args[i]):
+			i++
 		}
 	}
-	if !dashed {
-		return args
-	}
-	return slices.Concat(flags, []string{"--"}, ids)
+	return args
 }
 
 // isDashedID reports whether an argument is an id in base64 rather than a flag, also a mistyped one.
@@ -60,5 +50,5 @@ func isDashedID(cmd *cobra.Command, arg string) bool {
 // takesValue reports whether the argument after a flag is its value.
 func takesValue(cmd *cobra.Command, arg string) bool {
 	f := cmd.Flag(strings.TrimLeft(arg, "-"))
-	return f != nil && f.NoOptDefVal == ""
+	return strings.HasPrefix(arg, "-") && f != nil && f.NoOptDefVal == ""
 }

@@ -190,7 +190,7 @@ func eachID(args []string, stdin io.Reader, out *bufio.Writer, do func(string) e
 all:
 	for _, arg := range args {
 		if arg != "-" {
-			if !try(arg, "") {
+			if !try(strings.TrimPrefix(arg, notAFlag), "") {
 				break
 			}
 			continue
