@@ -124,7 +124,7 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		url = ""
 	}
 	var moved error
-	report := importReport{From: from.word, DryRun: f.dryRun, Rows: plan.Rows, YAML: string(plan.YAML(from.word, url)), Skipped: plan.Skipped(), beside: f.margin >= 0}
+	report := importReport{From: from.word, DryRun: f.dryRun, YAML: string(plan.YAML(from.word, url)), Skipped: plan.Skipped(), beside: f.margin >= 0}
 	if f.config != "" {
 		if _, err := settings.Parse(f.config, []byte(report.YAML)); err != nil {
 			return fmt.Errorf("nothing was imported: firn serve would refuse this file: %w; leave names out with --skip, or divide the configuration that is printed without --config", err)
@@ -142,7 +142,8 @@ func (f *importFlags) run(cmd *cobra.Command, from system) (err error) {
 		}
 		moved = f.moved(cmd.Context(), db, from, plan)
 	}
-	return errors.Join(answer(cmd, report.shown(), func(out io.Writer) error { return report.write(out, from, f.config) }), moved)
+	report.Names = importedNames(plan.Rows) // after Apply, which another process may have been ahead of
+	return errors.Join(answer(cmd, report, func(out io.Writer) error { return report.write(out, from, f.config) }), moved)
 }
 
 // moved reads the other system's counters once more. It returns an error if one has changed since:

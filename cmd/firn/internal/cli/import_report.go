@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,35 +12,55 @@ import (
 
 // importReport is what import prints.
 type importReport struct {
-	From    string
-	DryRun  bool
-	Rows    []migrate.Row
-	YAML    string
-	Skipped int // permissions of tokens for names that were not imported
+	From    string         `json:"from"`
+	DryRun  bool           `json:"dry_run"`
+	Names   []importedName `json:"names"`
+	Skipped int            `json:"tokens_left_out"` // permissions for names that were not imported
+	YAML    string         `json:"configuration"`
 
 	beside bool // the other system may go on, below the margin that was given
+}
+
+type importedName struct {
+	Name    string `json:"name"`
+	Foreign string `json:"foreign_name"`
+	MaxID   string `json:"max_id"` // ids in quotes, as everywhere
+	Step    int64  `json:"step"`
+	Offset  int64  `json:"offset"`
+	Stride  int64  `json:"stride"`
+	Was     string `json:"was,omitempty"`
+	Now     string `json:"now"`
+	Outcome string `json:"outcome"`
+}
+
+func importedNames(rows []migrate.Row) []importedName {
+	names := []importedName{}
+	for _, row := range rows {
+		n := importedName{
+			Name: row.Here, Foreign: row.Name, MaxID: row.MaxID.String(), Step: row.Step, Offset: row.Stripe.Offset,
+			Stride: row.Stripe.Stride, Now: strconv.FormatUint(row.Now, 10), Outcome: row.Outcome,
+		}
+		if row.Was != nil {
+			n.Was = strconv.FormatUint(row.Was.Next, 10)
+		}
+		names = append(names, n)
+	}
+	return names
 }
 
 func (r importReport) write(out io.Writer, from system, config string) error {
 	table := [][]string{{"NAME", "IN " + strings.ToUpper(from.word), "MAX_ID", "STEP", "STRIPE", "WAS", "NOW", "OUTCOME"}}
 	counts := map[string]int{}
-	for _, row := range r.Rows {
-		was := "-"
-		if row.Was != nil {
-			was = strconv.FormatUint(row.Was.Next, 10)
+	for _, n := range r.Names {
+		stripe, outcome := "-", n.Outcome
+		if n.Stride > 1 {
+			stripe = fmt.Sprintf("%d of %d", n.Offset, n.Stride)
 		}
-		stripe := "-"
-		if row.Stripe.Stride > 1 {
-			stripe = fmt.Sprintf("%d of %d", row.Stripe.Offset, row.Stripe.Stride)
-		}
-		outcome := row.Outcome
 		if outcome == migrate.Raised {
-			outcome += fmt.Sprintf(" to %d", row.Now)
+			outcome += " to " + n.Now
 		}
-		table = append(table, []string{
-			row.Here, printable(row.Name), row.MaxID.String(), strconv.FormatInt(row.Step, 10), stripe, was, strconv.FormatUint(row.Now, 10), outcome,
-		})
-		counts[row.Outcome]++
+		table = append(table, []string{n.Name, printable(n.Foreign), n.MaxID, fmt.Sprint(n.Step), stripe, cmp.Or(n.Was, "-"), n.Now, outcome})
+		counts[n.Outcome]++
 	}
 	if err := writeTable(out, table); err != nil {
 		return err
@@ -64,40 +85,4 @@ func (r importReport) write(out io.Writer, from system, config string) error {
 	}
 	_, err := fmt.Fprintf(out, "\n%s", r.YAML)
 	return err
-}
-
-type importRowShown struct {
-	Name    string `json:"name"`
-	Foreign string `json:"foreign_name"`
-	MaxID   string `json:"max_id"` // ids in quotes, as everywhere
-	Step    int64  `json:"step"`
-	Offset  int64  `json:"offset"`
-	Stride  int64  `json:"stride"`
-	Was     string `json:"was,omitempty"`
-	Now     string `json:"now"`
-	Outcome string `json:"outcome"`
-}
-
-// importShown is an importReport for programs.
-type importShown struct {
-	From    string           `json:"from"`
-	DryRun  bool             `json:"dry_run"`
-	Names   []importRowShown `json:"names"`
-	Skipped int              `json:"tokens_left_out"`
-	YAML    string           `json:"configuration"`
-}
-
-func (r importReport) shown() importShown {
-	shown := importShown{r.From, r.DryRun, []importRowShown{}, r.Skipped, r.YAML}
-	for _, row := range r.Rows {
-		s := importRowShown{
-			Name: row.Here, Foreign: row.Name, MaxID: row.MaxID.String(), Step: row.Step, Offset: row.Stripe.Offset,
-			Stride: row.Stripe.Stride, Now: strconv.FormatUint(row.Now, 10), Outcome: row.Outcome,
-		}
-		if row.Was != nil {
-			s.Was = strconv.FormatUint(row.Was.Next, 10)
-		}
-		shown.Names = append(shown.Names, s)
-	}
-	return shown
 }
