@@ -63,7 +63,7 @@ hosts than this machine: it sends nothing secret.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			said, err := askHealth(ctx, cfg.TLS != nil, fromHere(at.text), path)
+			said, err := askHealth(ctx, cfg.TLS != nil, fromHere(at.text, "localhost"), path)
 			if err != nil {
 				return err
 			}
@@ -79,11 +79,11 @@ hosts than this machine: it sends nothing secret.`,
 	return cmd
 }
 
-// fromHere returns the address by which this machine reaches a server that listens on an address.
-func fromHere(listen string) string {
+// fromHere returns the address by which this machine, as host loopback, reaches a server that listens on an address.
+func fromHere(listen, loopback string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if ip, ipErr := netip.ParseAddr(host); err == nil && (host == "" || ipErr == nil && ip.IsUnspecified()) {
-		return net.JoinHostPort("localhost", port)
+		return net.JoinHostPort(loopback, port)
 	}
 	return listen
 }

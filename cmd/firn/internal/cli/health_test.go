@@ -34,7 +34,7 @@ func TestTheAddressFromHere(t *testing.T) {
 		":7070": "localhost:7070", "0.0.0.0:7070": "localhost:7070", "[::]:7070": "localhost:7070",
 		"127.0.0.1:7070": "127.0.0.1:7070", "10.1.2.3:80": "10.1.2.3:80", "host:80": "host:80",
 	} {
-		if got := fromHere(listen); got != want {
+		if got := fromHere(listen, "localhost"); got != want {
 			t.Errorf("%s: %s, want %s", listen, got, want)
 		}
 	}

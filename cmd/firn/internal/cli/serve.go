@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -168,23 +167,14 @@ func logged(log *slog.Logger, err error) error {
 // suggest prints commands to try in another terminal. It is for a server without a configuration: any namespace works
 // there, without a token or TLS.
 func suggest(w io.Writer, on server.Listeners) {
-	fmt.Fprintf(w, "\nTry, in another terminal (Ctrl-C here ends the server):\n  curl http://%s/v1/ids/orders\n", local(on.HTTP.Addr()))
+	fmt.Fprintf(w, "\nTry, in another terminal (Ctrl-C here ends the server):\n  curl http://%s/v1/ids/orders\n", fromHere(on.HTTP.Addr().String(), "127.0.0.1"))
 	if on.RESP != nil {
-		host, port, err := net.SplitHostPort(local(on.RESP.Addr()))
+		host, port, err := net.SplitHostPort(fromHere(on.RESP.Addr().String(), "127.0.0.1"))
 		if err == nil {
 			fmt.Fprintf(w, "  redis-cli -h %s -p %s INCR orders\n", host, port)
 		}
 	}
 	fmt.Fprintln(w)
-}
-
-// local returns the address by which this machine reaches a listener, which may listen on all interfaces.
-func local(a net.Addr) string {
-	at, ok := a.(*net.TCPAddr)
-	if !ok || !at.IP.IsUnspecified() {
-		return a.String()
-	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
 }
 
 // stopTraces sends the remaining spans, within a bounded time.
