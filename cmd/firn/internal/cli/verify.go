@@ -330,9 +330,8 @@ type layoutCheck struct {
 	layout    firn.Layout
 	latest    firn.Tick // the last one that can have been issued by now
 	least     firn.Tick
-	greatest  firn.Tick
-	any       bool
-	workers   []uint64 // bits, by datacenter and worker
+	greatest  firn.Tick // below least without any id
+	workers   []uint64  // bits, by datacenter and worker
 	perCenter uint64
 }
 
@@ -355,6 +354,7 @@ func newLayoutCheck(flags *layoutFlags) (c *layoutCheck, err error) {
 	if c.latest, err = c.layout.Tick(time.Now().Add(futureTolerance)); err != nil {
 		c.latest = c.layout.MaxTick() // the layout begins later or has ended; its times cannot be judged
 	}
+	c.least, c.greatest = c.layout.MaxTick(), -1
 	c.Layout, c.perCenter = describe(c.layout), uint64(c.layout.MaxWorker())+1
 	c.workers = make([]uint64, ((uint64(c.layout.MaxDatacenter())+1)*c.perCenter+63)/64)
 	return c, nil
@@ -373,9 +373,6 @@ func (c *layoutCheck) add(ids []firn.ID, at func(int) place) {
 			}
 			continue
 		}
-		if !c.any {
-			c.any, c.least, c.greatest = true, parts.Tick, parts.Tick
-		}
 		c.least, c.greatest = min(c.least, parts.Tick), max(c.greatest, parts.Tick)
 		worker := uint64(parts.Datacenter)*c.perCenter + uint64(parts.Worker)
 		c.workers[worker/64] |= 1 << (worker % 64)
@@ -387,7 +384,7 @@ func (c *layoutCheck) end() *layoutFound {
 	for _, w := range c.workers {
 		c.Workers += bits.OnesCount64(w)
 	}
-	if c.any {
+	if c.least <= c.greatest {
 		c.First, c.Last = new(c.layout.Time(c.least)), new(c.layout.Time(c.greatest))
 	}
 	return &c.layoutFound
