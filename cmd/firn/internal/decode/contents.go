@@ -64,17 +64,9 @@ func (c Contents) MarshalJSON() ([]byte, error) {
 // Contents returns the same as the contents of an id of a kind; empty if the kind is not known.
 func (r Result) Contents(kind string) Contents {
 	return Contents{Kind: kind, Parts: &r, Fields: []Field{
-		{"id", r.ID}, {"layout", r.Layout}, r.when(), {"tick", r.Tick},
+		{"id", r.ID}, {"layout", r.Layout}, timeField(r.Time, r.Note), {"tick", r.Tick},
 		{"datacenter", r.Datacenter}, {"worker", r.Worker}, {"sequence", r.Sequence},
 	}}
-}
-
-// when returns the field of the time.
-func (r Result) when() Field {
-	if r.Note != "" {
-		return Field{"note", r.Note}
-	}
-	return Field{"time", r.Time}
 }
 
 // FarAhead reports whether the time is so far in the future that hardly any generator has made the id.

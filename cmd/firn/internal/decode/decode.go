@@ -34,27 +34,12 @@ const notAnID = "it is neither a number of 64 bits in decimal, hex, base32, base
 // Text decodes a text as an id of a layout. Encoding is a format that [ParseFormat] reads, or empty. If it is empty,
 // Text takes the first encoding that fits and gives a time that is not far in the future.
 func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, error) {
-	encoding = strings.ToLower(encoding)
-	if parse := foreigns[encoding]; parse != nil {
-		id, err := parse(text)
+	if encoding != "" {
+		id, encoding, err := parseAs(text, encoding, layout.ParseReadable)
 		if err != nil {
 			return Result{}, err
 		}
 		return ID(id, encoding, layout)
-	}
-	if encoding != "" {
-		f, err := parseRead(encoding)
-		switch {
-		case err != nil:
-			return Result{}, err
-		case f.Readable:
-			return readable(text, layout)
-		}
-		id, err := f.Encoding.Parse(text)
-		if err != nil {
-			return Result{}, err
-		}
-		return ID(id, f.Encoding.String(), layout)
 	}
 	if negative(text) { // base64 would accept the dash
 		_, err := firn.ParseID(text)
@@ -62,8 +47,12 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 	}
 	all := readings(text)
 	if len(all) == 0 {
-		if r, err := readable(text, layout); err == nil || errors.Is(err, firn.ErrRange) {
-			return r, err
+		id, err := layout.ParseReadable(text)
+		if err == nil {
+			return ID(id, readableName, layout)
+		}
+		if errors.Is(err, firn.ErrRange) {
+			return Result{}, err
 		}
 		if strings.Trim(text, "0123456789") == "" { // too long, or empty
 			_, err := firn.ParseID(text)
@@ -93,14 +82,6 @@ func Text(text, encoding string, layout firn.Layout, now time.Time) (Result, err
 func negative(text string) bool {
 	digits, dash := strings.CutPrefix(text, "-")
 	return dash && digits != "" && strings.Trim(digits, "0123456789") == ""
-}
-
-func readable(text string, layout firn.Layout) (Result, error) {
-	id, err := layout.ParseReadable(text)
-	if err != nil {
-		return Result{}, err
-	}
-	return ID(id, readableName, layout)
 }
 
 // ID decodes an id. Encoding is that of its text.

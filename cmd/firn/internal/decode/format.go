@@ -65,6 +65,25 @@ func ParseEncoding(name string, others ...string) (firn.Encoding, error) {
 	return e, firn.NewSyntaxError("encoding", name, strings.Join(names, ", ")+allowed+failure.DidYouMean(name, names))
 }
 
+// parseAs parses a text in a format that has a name, with readable for readable ones. Encoding is that of the text.
+func parseAs(text, format string, readable func(text string) (firn.ID, error)) (id firn.ID, encoding string, err error) {
+	format = strings.ToLower(format)
+	if parse := foreigns[format]; parse != nil {
+		id, err = parse(text)
+		return id, format, err
+	}
+	f, err := parseRead(format)
+	switch {
+	case err != nil:
+		return 0, "", err
+	case f.Readable:
+		id, err = readable(text)
+		return id, readableName, err
+	}
+	id, err = f.Encoding.Parse(text)
+	return id, f.Encoding.String(), err
+}
+
 // CheckFormat returns an error unless [Text] reads format.
 func CheckFormat(format string) error {
 	if format == "" || foreigns[strings.ToLower(format)] != nil {

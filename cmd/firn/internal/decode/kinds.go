@@ -91,7 +91,7 @@ func uuidFields(id uuid.UUID) Contents {
 	switch id.Version() {
 	case 1, 2, 6, 7:
 		seconds, ns := id.Time().UnixTime()
-		t.Fields = append(t.Fields, timeField(time.Unix(seconds, ns).UTC()))
+		t.Fields = append(t.Fields, timeField(Shown(time.Unix(seconds, ns).UTC())))
 	}
 	return t
 }

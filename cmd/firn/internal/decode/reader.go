@@ -16,22 +16,14 @@ type Reader struct {
 // Number parses a number that has no readable time in it, so that nothing tells its encoding: it is decimal unless
 // format says otherwise.
 func Number(text, format string) (firn.ID, error) {
-	if parse := foreigns[format]; parse != nil {
-		return parse(text)
-	}
-	e := firn.Decimal
 	if format != "" {
-		f, err := parseRead(format)
-		switch {
-		case err != nil:
-			return 0, err
-		case f.Readable:
+		id, _, err := parseAs(text, format, func(string) (firn.ID, error) {
 			return 0, firn.NewSyntaxError("format", format, "the id has no time in it that could be read")
-		}
-		e = f.Encoding
+		})
+		return id, err
 	}
-	id, err := e.Parse(text)
-	if err != nil && format == "" && !negative(text) {
+	id, err := firn.Decimal.Parse(text)
+	if err != nil && !negative(text) {
 		if others := readings(text); len(others) > 0 {
 			err = fmt.Errorf("%w; another encoding is read if it is named, such as format %s", err, others[0].Encoding)
 		}

@@ -14,9 +14,8 @@ func Shown(t time.Time) (shown time.Time, note string) {
 	return t, ""
 }
 
-// timeField returns the field of a time.
-func timeField(t time.Time) Field {
-	t, note := Shown(t)
+// timeField returns the field of a time as [Shown] returns it.
+func timeField(t time.Time, note string) Field {
 	if note != "" {
 		return Field{"note", note}
 	}
