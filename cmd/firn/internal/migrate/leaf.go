@@ -164,7 +164,7 @@ func (l *Leaf) serve(w http.ResponseWriter, r *http.Request, key string, m mode)
 		l.fail(w, r, m, err)
 		return
 	}
-	springAnswer(w, contentType, body)
+	springWrite(w, http.StatusOK, contentType, body)
 }
 
 // next appends an id to b.
@@ -230,11 +230,11 @@ func (l *Leaf) decode(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case f != nil && f.Code == "bad_id":
 		springNote(w, f)
-		springAnswer(w, springTypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
+		springWrite(w, http.StatusOK, springTypeJSON, []byte(`{"errorMsg":"snowflake Id反解析发生异常!"}`))
 	case err != nil: // an error of the parameter namespace, which Leaf does not have
 		springRefuse(w, r, failure.Of(err), "")
 	default:
-		springAnswer(w, springTypeJSON, springEncode(struct { // in Leaf's order
+		springWrite(w, http.StatusOK, springTypeJSON, springEncode(struct { // in Leaf's order
 			WorkerID   string `json:"workerId"`
 			SequenceID string `json:"sequenceId"`
 			Timestamp  string `json:"timestamp"`

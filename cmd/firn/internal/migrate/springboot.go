@@ -145,11 +145,7 @@ func isMediaType(text string) bool {
 	return kind != "" && subtype != "" && strings.Trim(kind+subtype, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == ""
 }
 
-// springAnswer answers with status 200.
-func springAnswer(w http.ResponseWriter, contentType string, body []byte) {
-	springWrite(w, http.StatusOK, contentType, body)
-}
-
+// springWrite answers with a body.
 func springWrite(w http.ResponseWriter, status int, contentType string, body []byte) {
 	header := w.Header()
 	header["Content-Type"] = []string{contentType}

@@ -79,16 +79,10 @@ func (t *TinyID) at(path string) (asked tinyidRequest, ok bool) {
 	return asked, ok
 }
 
-// lastTwo returns the last two parts of a path, such as /id/nextId, or "" if there are fewer.
+// lastTwo returns the last two parts of a path, such as /id/nextId.
 func lastTwo(path string) string {
-	last := strings.LastIndexByte(path, '/')
-	if last < 0 {
-		return ""
-	}
-	if before := strings.LastIndexByte(path[:last], '/'); before >= 0 {
-		return path[before:]
-	}
-	return ""
+	last := max(strings.LastIndexByte(path, '/'), 0)
+	return path[max(strings.LastIndexByte(path[:last], '/'), 0):]
 }
 
 // serve answers a request. The status is always 200, except for requests that would not
@@ -121,7 +115,7 @@ func (t *TinyID) serve(w http.ResponseWriter, r *http.Request, asked tinyidReque
 		springNote(w, f)
 		made.body = appendFailure(made.body[:0], asked, p.bizType, f)
 	}
-	springAnswer(w, contentType, made.body)
+	springWrite(w, http.StatusOK, contentType, made.body)
 }
 
 // recycle keeps the memory of an answer for a later one, unless it is large.
