@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cmd/firn/firnv1"
@@ -37,6 +38,7 @@ type grpcLoad struct {
 	conns     []*grpc.ClientConn
 	clients   []firnv1.IDServiceClient
 	next      atomic.Uint32
+	header    metadata.MD                                              // of every call
 	end       context.CancelFunc                                       // of the streams
 	streams   chan grpc.ServerStreamingClient[firnv1.GenerateResponse] // the idle ones; nil: no streams
 	answers   sync.Pool                                                // of *firnv1.GenerateResponse
@@ -82,8 +84,8 @@ func grpcTarget(text string, l load) (_ target, err error) {
 	if u.Scheme == "grpcs" {
 		options[0] = grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}))
 	}
-	if token != "" {
-		options = append(options, grpc.WithPerRPCCredentials(bearer(token)))
+	if token != "" { // also without TLS: as with http://, the user has chosen grpc://
+		g.header = metadata.Pairs("authorization", "Bearer "+token)
 	}
 	for range min(l.callers, maxConnections) {
 		conn, err := grpc.NewClient(u.Host, options...)
@@ -101,24 +103,18 @@ func grpcTarget(text string, l load) (_ target, err error) {
 	return target{fill: g.fill, every: always, close: g.close}, nil
 }
 
-// bearer sends a token with every call.
-type bearer string
-
-// GetRequestMetadata implements [credentials.PerRPCCredentials].
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + string(b)}, nil
-}
-
-// RequireTransportSecurity implements [credentials.PerRPCCredentials]. As with http://, the user has chosen grpc://,
-// so a token may be sent without TLS.
-func (bearer) RequireTransportSecurity() bool { return false }
-
 // fill requests ids. A request in flight when the time is over is finished, as over HTTP.
 func (g *grpcLoad) fill(ctx context.Context, ids []firn.ID) (int, error) {
 	if g.streams != nil {
 		return g.receive(ids)
 	}
-	return g.once(context.WithoutCancel(ctx), ids)
+	ctx = metadata.NewOutgoingContext(context.WithoutCancel(ctx), g.header)
+	count := int32(len(ids))
+	answer, err := g.client().Generate(ctx, &firnv1.GenerateRequest{Namespace: g.namespace, Count: &count, Form: g.form})
+	if err != nil {
+		return 0, err
+	}
+	return expand(answer, ids)
 }
 
 func (g *grpcLoad) close() error {
@@ -134,19 +130,9 @@ func (g *grpcLoad) client() firnv1.IDServiceClient {
 	return g.clients[int(g.next.Add(1))%len(g.clients)]
 }
 
-// once requests len(ids) ids in one unary call.
-func (g *grpcLoad) once(ctx context.Context, ids []firn.ID) (int, error) {
-	count := int32(len(ids))
-	answer, err := g.client().Generate(ctx, &firnv1.GenerateRequest{Namespace: g.namespace, Count: &count, Form: g.form})
-	if err != nil {
-		return 0, err
-	}
-	return expand(answer, ids)
-}
-
 // open opens a stream for every caller.
 func (g *grpcLoad) open(l load) error {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(context.Background(), g.header))
 	g.end = cancel
 	g.streams = make(chan grpc.ServerStreamingClient[firnv1.GenerateResponse], l.callers)
 	batch := int32(l.batch)
