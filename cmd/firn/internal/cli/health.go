@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cmd/firn/internal/settings"
 )
 
 func newHealth() *cobra.Command {
@@ -41,12 +40,9 @@ hosts than this machine: it sends nothing secret.`,
 			if timeout < time.Millisecond || timeout > time.Minute {
 				return usage(&firn.RangeError{What: origin(cmd.Flags(), "timeout"), Value: timeout.String(), Min: "1ms", Max: "1m0s"})
 			}
-			var cfg settings.Config
-			if configFile != "" {
-				var err error
-				if cfg, err = readConfig(cmd.Flags(), configFile); err != nil {
-					return err
-				}
+			cfg, err := readConfig(cmd.Flags(), configFile)
+			if err != nil {
+				return err
 			}
 			at, err := pickAddress(cmd.Flags(), "http", cfg.Listen.HTTP)
 			if err != nil {

@@ -346,8 +346,11 @@ func listen(ctx context.Context, log *slog.Logger, onHTTP, onRESP, onGRPC addres
 	return on, nil
 }
 
-// readConfig reads a configuration file; its path may come from the environment too.
+// readConfig reads a configuration file, if there is one; its path may come from the environment too.
 func readConfig(flags *pflag.FlagSet, path string) (settings.Config, error) {
+	if path == "" {
+		return settings.Config{}, nil
+	}
 	cfg, err := settings.Read(path)
 	if err != nil && byEnvironment(flags.Lookup("config")) {
 		err = fmt.Errorf("%s: %w", origin(flags, "config"), err)
