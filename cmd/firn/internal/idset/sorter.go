@@ -116,13 +116,9 @@ func (c *chunk) reset(base int64) {
 }
 
 func (c *chunk) add(ids []firn.ID, at uint32) {
-	last := uint64(ids[0])
-	if len(c.ids) > 0 {
-		last = c.ids[len(c.ids)-1]
-	}
-	first := last
-	if len(c.ids) > 0 {
-		first = c.ids[0]
+	first, last := uint64(ids[0]), uint64(ids[0])
+	if n := len(c.ids); n > 0 {
+		first, last = c.ids[0], c.ids[n-1]
 	}
 	ascending, differ := c.ascending, c.differ
 	for _, id := range ids {
@@ -253,12 +249,7 @@ func (s *spill) close() error {
 	if s.file == nil {
 		return nil
 	}
-	name := s.file.Name()
-	err := s.file.Close()
-	if removeErr := os.Remove(name); err == nil {
-		err = removeErr
-	}
-	return err
+	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
 }
 
 // mergeMemory is what the buffers of all merges take together.
