@@ -25,7 +25,8 @@ func guardPostgres(cfg *pgconn.Config, addresses *dial.Dialer) {
 	cfg.MaxProtocolMessageBodyLen = dial.MaxPiece
 	cfg.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		guard := &dial.Guard{Check: postgresCheck()}
-		return pgproto3.NewFrontend(guardedReader{r, guard}, guardedWriter{w, guard})
+		both := guarded{r, w, guard}
+		return pgproto3.NewFrontend(both, both)
 	}
 }
 
@@ -34,27 +35,24 @@ func listed() *dial.Dialer {
 	return &dial.Dialer{Lookup: func(_ context.Context, addrs string) ([]string, error) { return strings.Split(addrs, ","), nil }}
 }
 
-type guardedReader struct {
+// A guarded is both directions of a connection, with what looks at them.
+type guarded struct {
 	io.Reader
+	io.Writer
 	guard *dial.Guard
 }
 
-func (r guardedReader) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	if refused := r.guard.Received(b[:n]); refused != nil {
+func (g guarded) Read(b []byte) (int, error) {
+	n, err := g.Reader.Read(b)
+	if refused := g.guard.Received(b[:n]); refused != nil {
 		return 0, refused
 	}
 	return n, err
 }
 
-type guardedWriter struct {
-	io.Writer
-	guard *dial.Guard
-}
-
-func (w guardedWriter) Write(b []byte) (int, error) {
-	w.guard.Sent(b)
-	return w.Writer.Write(b)
+func (g guarded) Write(b []byte) (int, error) {
+	g.guard.Sent(b)
+	return g.Writer.Write(b)
 }
 
 // postgresMessages is the [dial.Check] of PostgreSQL's protocol: the driver keeps all parameters and notices
