@@ -33,7 +33,7 @@ type layoutInfo struct {
 	Datacenters  uint64    `json:"datacenters"`
 	Workers      uint64    `json:"workers"`
 	IDsPerTick   uint64    `json:"ids_per_tick"`
-	IDsPerSecond float64   `json:"ids_per_second"`
+	IDsPerSecond float64   `json:"ids_per_second"` // of one worker
 	MaxID        firn.ID   `json:"max_id"`
 	Span         *idSpan   `json:"span,omitempty"`
 
@@ -137,13 +137,8 @@ func inform(l firn.Layout, now time.Time) layoutInfo {
 		Order: order, First: l.Epoch(), Last: last, Note: note,
 		RanOut: !now.Before(l.End()), NotBegun: now.Before(l.Epoch()),
 		Datacenters: uint64(l.MaxDatacenter()) + 1, Workers: uint64(l.MaxWorker()) + 1,
-		IDsPerTick: uint64(l.MaxSequence()) + 1, IDsPerSecond: idsPerSecond(l), MaxID: l.MaxID(),
+		IDsPerTick: uint64(l.MaxSequence()) + 1, IDsPerSecond: (float64(l.MaxSequence()) + 1) * float64(time.Second) / float64(l.Unit()), MaxID: l.MaxID(),
 	}
-}
-
-// idsPerSecond returns how many ids one worker can make in a second.
-func idsPerSecond(l firn.Layout) float64 {
-	return (float64(l.MaxSequence()) + 1) * float64(time.Second) / float64(l.Unit())
 }
 
 func listPresets(cmd *cobra.Command) error {
