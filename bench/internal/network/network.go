@@ -4,6 +4,7 @@
 package network
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -192,7 +193,7 @@ func (n *Network) join(client net.Conn, route Route) {
 		n.end(c)
 		n.mu.Unlock()
 	}()
-	if !n.pass(c, false) {
+	if open, _ := n.pass(c, false); !open {
 		return
 	}
 	server, err := net.DialTimeout("tcp", address, time.Second)
@@ -219,9 +220,10 @@ func (n *Network) copy(c *conn, to io.Writer, from io.Reader, answer bool) {
 	buf := make([]byte, 32<<10)
 	for {
 		size, err := from.Read(buf)
-		if size > 0 && n.pass(c, answer) && !n.isDead(c) {
-			if _, failed := to.Write(buf[:size]); failed != nil {
-				err = failed
+		if size > 0 {
+			if open, dead := n.pass(c, answer); open && !dead {
+				_, failed := to.Write(buf[:size])
+				err = cmp.Or(failed, err)
 			}
 		}
 		if err != nil {
@@ -233,22 +235,15 @@ func (n *Network) copy(c *conn, to io.Writer, from io.Reader, answer bool) {
 	n.mu.Unlock()
 }
 
-func (n *Network) isDead(c *conn) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return c.dead
-}
-
-// pass waits until the rule lets a direction of a connection pass, or the connection is dead. It returns
-// false if the connection has ended.
-func (n *Network) pass(c *conn, answer bool) bool {
+// pass waits until the rule lets a direction of a connection pass, or the connection has ended or is dead.
+func (n *Network) pass(c *conn, answer bool) (open, dead bool) {
 	for {
 		n.mu.Lock()
 		blocked := n.rule != nil && n.rule(n.name(c.pid), c.node, answer)
 		closed, dead, changed := c.closed, c.dead, n.changed
 		n.mu.Unlock()
 		if closed || dead || !blocked {
-			return !closed
+			return !closed, dead
 		}
 		<-changed
 	}
