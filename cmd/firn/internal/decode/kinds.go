@@ -57,8 +57,7 @@ func Kind(text string, s *serial.Format) (t Contents, rest string, found bool, e
 // nearMiss returns an error for hex digits with letters that are too many for 64 bits and almost as many as another
 // kind has.
 func nearMiss(text string) error {
-	const digits = "0123456789"
-	if strings.Trim(text, digits) == "" || strings.Trim(text, digits+"abcdefABCDEF") != "" || len(readings(text)) > 0 {
+	if strings.Trim(text, "0123456789") == "" || !isHex(text) || len(readings(text)) > 0 {
 		return nil
 	}
 	switch n := len(text); {
@@ -71,10 +70,7 @@ func nearMiss(text string) error {
 	}
 }
 
-func isHex(text string) bool {
-	_, err := hex.DecodeString(text)
-	return err == nil
-}
+func isHex(text string) bool { return strings.Trim(text, "0123456789abcdefABCDEF") == "" }
 
 // UUID decodes a UUID.
 func UUID(text string) (Contents, error) {
