@@ -70,15 +70,8 @@ const (
 	maxDrift = 200
 )
 
-// parseScript reads a script:
-//
-//	run D        the clock is right for D
-//	stop D       it stands still for D
-//	back D       it is set back by D
-//	forward D    it is set forward by D
-//	drift P%     from now on it is faster by P percent, or slower by -P
-//
-// The commands have commas between them. Errors match [firn.ErrSyntax] and name the word and its position.
+// parseScript reads a script, as the help of firn rehearse describes it. Errors match [firn.ErrSyntax] and name the word and
+// its position.
 func parseScript(text string) (clockScript, error) {
 	var s clockScript
 	at := 0 // bytes before the part
