@@ -72,12 +72,7 @@ func names() (all []string) {
 // choice returns the stores of a run.
 func choice(s settings) (chosen []maker, err error) {
 	if s.stores == "" {
-		for _, m := range makers {
-			if !s.short || !m.long {
-				chosen = append(chosen, m)
-			}
-		}
-		return chosen, nil
+		return slices.DeleteFunc(slices.Clone(makers), func(m maker) bool { return s.short && m.long }), nil
 	}
 	for name := range strings.SplitSeq(s.stores, ",") {
 		k := slices.Index(names(), name)
