@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"container/heap"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -216,57 +217,42 @@ type event struct {
 
 // A queue returns events in order of time, and simultaneous ones in order of arrival.
 type queue struct {
-	heap  []event
+	heap  heapOfEvents
 	order uint64
 }
 
 func (q *queue) push(e event) {
 	q.order++
 	e.order = q.order
-	h := append(q.heap, e)
-	i := len(h) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !e.before(&h[up]) {
-			break
-		}
-		h[i] = h[up]
-		i = up
-	}
-	h[i] = e
-	q.heap = h
+	heap.Push(&q.heap, &e)
 }
 
-func (q *queue) pop() (event, bool) {
-	h := q.heap
-	if len(h) == 0 {
-		return event{}, false
+func (q *queue) pop() (*event, bool) {
+	if len(q.heap) == 0 {
+		return nil, false
 	}
-	first := h[0]
-	e := h[len(h)-1]
-	h[len(h)-1] = event{}
-	h = h[:len(h)-1]
-	q.heap = h
-	if len(h) == 0 {
-		return first, true
-	}
-	i := 0
-	for {
-		down := 2*i + 1
-		if down >= len(h) {
-			break
-		}
-		if down+1 < len(h) && h[down+1].before(&h[down]) {
-			down++
-		}
-		if !h[down].before(&e) {
-			break
-		}
-		h[i] = h[down]
-		i = down
-	}
-	h[i] = e
-	return first, true
+	e, ok := heap.Pop(&q.heap).(*event)
+	return e, ok
 }
 
-func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.order < f.order }
+// heapOfEvents implements [heap.Interface].
+type heapOfEvents []*event
+
+func (h heapOfEvents) Len() int      { return len(h) }
+func (h heapOfEvents) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h heapOfEvents) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].order < h[j].order
+}
+
+func (h *heapOfEvents) Push(x any) {
+	e, _ := x.(*event)
+	*h = append(*h, e)
+}
+
+func (h *heapOfEvents) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return e
+}
