@@ -65,7 +65,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"internal/sim/mutants":    {root + "/internal/sim"},
 		"internal/mutate":         {},
 		"scripts/zipdir":          {},
-		"veil":                    {root, root + "/store", root + "/veil"},
+		"veil":                    {root, root + "/internal/config", root + "/store", root + "/veil"},
 	}
 	modules := nested(t)
 	files := 0

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/config"
 	"github.com/firn-id/firn/store"
 )
 
@@ -75,9 +76,7 @@ type Cipher struct {
 // New returns a cipher. The error names every mistake in cfg. It matches [firn.ErrRange] if
 // a number or the namespace is out of range.
 func New(cfg Config) (*Cipher, error) {
-	if cfg.Bits == 0 {
-		cfg.Bits = DefaultBits
-	}
+	cfg.Bits = cmp.Or(cfg.Bits, DefaultBits)
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("veil: %w", err)
 	}
@@ -112,16 +111,12 @@ func fingerprint(key Key, namespace string) string {
 }
 
 func (cfg *Config) check() error {
-	var errs []error
-	bound := func(what string, value, least, greatest int, where string) {
-		if value < least || value > greatest {
-			errs = append(errs, firn.NewRangeError(what, int64(value), int64(least), int64(greatest), where))
-		}
+	errs := []error{
+		config.Check("bits", cfg.Bits, leastBits, mostBits, "63 for an id, 53 for JavaScript; fewer than 20 can be guessed"),
+		config.Check("version bits", cfg.VersionBits, 0, max(0, min(maxVersionBits, cfg.Bits-leastBits)),
+			fmt.Sprintf("at least %[2]d of the %[1]d bits are the id's", cfg.Bits, leastBits)),
+		config.Check("length of the namespace", len(cfg.Namespace), 0, maxNamespace, "in bytes"),
 	}
-	bound("bits", cfg.Bits, leastBits, mostBits, "63 for an id, 53 for JavaScript; fewer than 20 can be guessed")
-	bound("version bits", cfg.VersionBits, 0, max(0, min(maxVersionBits, cfg.Bits-leastBits)),
-		fmt.Sprintf("at least %[2]d of the %[1]d bits are the id's", cfg.Bits, leastBits))
-	bound("length of the namespace", len(cfg.Namespace), 0, maxNamespace, "in bytes")
 	return errors.Join(append(errs, cfg.checkKeys()...)...)
 }
 
