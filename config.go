@@ -1,11 +1,13 @@
 package firn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -25,26 +27,20 @@ const (
 	ClockVirtual
 )
 
+var clockNames = []string{ClockSteady: "steady", ClockWall: "wall", ClockVirtual: "virtual"}
+
 // String returns the name [ParseClock] reads.
 func (k ClockKind) String() string {
-	switch k {
-	case ClockWall:
-		return "wall"
-	case ClockVirtual:
-		return "virtual"
-	case ClockSteady:
-		return "steady"
-	default:
-		return fmt.Sprintf("ClockKind(%d)", uint8(k))
+	if int(k) < len(clockNames) {
+		return clockNames[k]
 	}
+	return fmt.Sprintf("ClockKind(%d)", uint8(k))
 }
 
 // ParseClock reads "steady", "wall" or "virtual"; errors match [ErrSyntax].
 func ParseClock(text string) (ClockKind, error) {
-	for _, k := range []ClockKind{ClockSteady, ClockWall, ClockVirtual} {
-		if text == k.String() {
-			return k, nil
-		}
+	if i := slices.Index(clockNames, text); i >= 0 {
+		return ClockKind(i), nil
 	}
 	return ClockSteady, NewSyntaxError("clock", text, "steady, wall and virtual are allowed")
 }
@@ -63,26 +59,20 @@ const (
 	StartRandom
 )
 
+var startNames = []string{StartCarry: "carry", StartZero: "zero", StartRandom: "random"}
+
 // String returns the name [ParseSequenceStart] reads.
 func (s SequenceStart) String() string {
-	switch s {
-	case StartZero:
-		return "zero"
-	case StartRandom:
-		return "random"
-	case StartCarry:
-		return "carry"
-	default:
-		return fmt.Sprintf("SequenceStart(%d)", uint8(s))
+	if int(s) < len(startNames) {
+		return startNames[s]
 	}
+	return fmt.Sprintf("SequenceStart(%d)", uint8(s))
 }
 
 // ParseSequenceStart reads "carry", "zero" or "random"; errors match [ErrSyntax].
 func ParseSequenceStart(text string) (SequenceStart, error) {
-	for _, s := range []SequenceStart{StartCarry, StartZero, StartRandom} {
-		if text == s.String() {
-			return s, nil
-		}
+	if i := slices.Index(startNames, text); i >= 0 {
+		return SequenceStart(i), nil
 	}
 	return StartCarry, NewSyntaxError("sequence start", text, "carry, zero and random are allowed")
 }
@@ -177,12 +167,8 @@ const (
 
 // check fills in defaults and reports all invalid settings at once.
 func (cfg *Config) check() error {
-	if cfg.Layout == (Layout{}) {
-		cfg.Layout = DefaultLayout()
-	}
-	if cfg.Time == nil {
-		cfg.Time = SystemTime()
-	}
+	cfg.Layout = cmp.Or(cfg.Layout, DefaultLayout())
+	cfg.Time = cmp.Or(cfg.Time, SystemTime())
 	if cfg.Random == nil {
 		cfg.Random = rand.Uint64
 	}
@@ -256,9 +242,7 @@ func (cfg *Config) checkLag() error {
 // the ticks of [RunAhead] if these are more; and 2 ms more for ClockSteady, which may itself be
 // ahead by that. It is 0 for ClockVirtual without a bound, which has no clock to be ahead of.
 func (cfg Config) Lead() time.Duration {
-	if cfg.Layout == (Layout{}) {
-		cfg.Layout = DefaultLayout()
-	}
+	cfg.Layout = cmp.Or(cfg.Layout, DefaultLayout())
 	lead := max(cfg.aheadNanos(), 0)
 	if cfg.Clock == ClockSteady {
 		lead = saturatingAdd(lead, steadySlack)

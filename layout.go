@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -51,9 +52,7 @@ var (
 // NewLayout returns the layout with the settings in cfg. The error names every mistake
 // at once; each is a *[RangeError].
 func NewLayout(cfg LayoutConfig) (Layout, error) {
-	if cfg.Unit == 0 {
-		cfg.Unit = defaultUnit
-	}
+	cfg.Unit = cmp.Or(cfg.Unit, defaultUnit)
 	if cfg.Epoch.IsZero() {
 		cfg.Epoch = defaultEpoch
 	}

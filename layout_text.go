@@ -133,10 +133,7 @@ func parseEpoch(text string) (time.Time, error) {
 	}
 	const want = "write RFC 3339 (2025-01-01T00:00:00Z), a date (2025-01-01) or Unix milliseconds (1735689600000)"
 	ms, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return time.Time{}, NewSyntaxError("epoch", text, want)
-	}
-	if len(text) == 4 || text[0] == '+' { // meant as a year, not as milliseconds
+	if err != nil || len(text) == 4 || text[0] == '+' { // meant as a year, not as milliseconds
 		return time.Time{}, NewSyntaxError("epoch", text, want)
 	}
 	return time.UnixMilli(ms).UTC(), nil

@@ -38,8 +38,7 @@ func (l Layout) Time(tick Tick) time.Time {
 // Tick returns the tick that contains t. The error is a *[RangeError] if t is before the
 // epoch and a *[TimeExhaustedError] if it is after the last tick.
 func (l Layout) Tick(t time.Time) (Tick, error) {
-	tick, exact, ok := l.tickOf(t)
-	_ = exact
+	tick, _, ok := l.tickOf(t)
 	switch {
 	case ok:
 		return tick, nil

@@ -122,7 +122,7 @@ func TestTextsThatAreNearlyRightAreRefused(t *testing.T) {
 }
 
 func TestAValueThatIsNoneOfAKindNamesItself(t *testing.T) {
-	for want, got := range map[string]fmt.Stringer{"ClockKind(77)": firn.ClockKind(77), "SequenceStart(77)": firn.SequenceStart(77), "steady": firn.ClockSteady, "carry": firn.StartCarry} {
+	for want, got := range map[string]fmt.Stringer{"ClockKind(3)": firn.ClockKind(3), "SequenceStart(3)": firn.SequenceStart(3), "steady": firn.ClockSteady, "carry": firn.StartCarry} {
 		if got.String() != want {
 			t.Errorf("%v, want %s", got, want)
 		}

@@ -2,6 +2,7 @@ package firn
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,22 +86,15 @@ type readableField struct {
 
 // readableFields returns the fields below the time that the layout has, in its order.
 func (l Layout) readableFields(p *Parts) []readableField {
-	machine := []readableField{
+	all := []readableField{
 		{"datacenter", 'd', l.MaxDatacenter(), &p.Datacenter},
 		{"worker", 'w', l.MaxWorker(), &p.Worker},
+		{"sequence", 's', l.MaxSequence(), &p.Sequence},
 	}
-	sequence := readableField{"sequence", 's', l.MaxSequence(), &p.Sequence}
-	all := append(machine, sequence)
 	if l.sequenceFirst {
-		all = append([]readableField{sequence}, machine...)
+		all = []readableField{all[2], all[0], all[1]}
 	}
-	var have []readableField
-	for _, f := range all {
-		if f.max > 0 {
-			have = append(have, f)
-		}
-	}
-	return have
+	return slices.DeleteFunc(all, func(f readableField) bool { return f.max == 0 })
 }
 
 // fraction returns how many decimals of a second write the time of any tick exactly.

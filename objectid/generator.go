@@ -1,6 +1,7 @@
 package objectid
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -92,9 +93,7 @@ const (
 // Errors match [firn.ErrRange] if Unique does not have five bytes or the clock shows a time
 // before 1970, and [firn.ErrTimeExhausted] from February 2106 on.
 func New(cfg Config) (*Generator, error) {
-	if cfg.Time == nil {
-		cfg.Time = firn.SystemTime()
-	}
+	cfg.Time = cmp.Or(cfg.Time, firn.SystemTime())
 	if cfg.Random == nil {
 		cfg.Random = systemRandom
 	}

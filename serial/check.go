@@ -2,6 +2,7 @@ package serial
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/firn-id/firn"
 )
@@ -21,30 +22,22 @@ const (
 	// wrong digit and any two swapped neighbours. The number with its check digits
 	// has the remainder 1 when divided by 97.
 	Mod97
-
-	checks // the number of checks
 )
+
+var checkNames = []string{NoCheck: "none", Luhn: "luhn", Mod97: "mod97"}
 
 // String returns the name [ParseCheck] reads.
 func (c Check) String() string {
-	switch c {
-	case Luhn:
-		return "luhn"
-	case Mod97:
-		return "mod97"
-	case NoCheck:
-		return "none"
-	default:
-		return fmt.Sprintf("Check(%d)", uint8(c))
+	if int(c) < len(checkNames) {
+		return checkNames[c]
 	}
+	return fmt.Sprintf("Check(%d)", uint8(c))
 }
 
 // ParseCheck reads "none", "luhn" or "mod97"; the error is a *[firn.SyntaxError].
 func ParseCheck(text string) (Check, error) {
-	for c := range checks {
-		if text == c.String() {
-			return c, nil
-		}
+	if i := slices.Index(checkNames, text); i >= 0 {
+		return Check(i), nil
 	}
 	return NoCheck, firn.NewSyntaxError("check of serials", text, "none, luhn and mod97 are allowed")
 }

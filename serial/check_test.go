@@ -21,7 +21,7 @@ func TestChecksOfPublishedNumbers(t *testing.T) {
 }
 
 func TestACheckThatIsNoneOfThemNamesItself(t *testing.T) {
-	for want, c := range map[string]Check{"none": NoCheck, "luhn": Luhn, "mod97": Mod97, "Check(99)": 99} {
+	for want, c := range map[string]Check{"none": NoCheck, "luhn": Luhn, "mod97": Mod97, "Check(3)": 3, "Check(99)": 99} {
 		if got := c.String(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -1,6 +1,7 @@
 package serial
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,15 +80,9 @@ func (f *field) of(p *firn.Parts) *int64 {
 // invalid check, and for a zone a day or more from UTC; a *[firn.SyntaxError] for a
 // prefix with other characters and for a zone that is refused.
 func New(cfg Config) (*Format, error) {
-	if cfg.Layout == (firn.Layout{}) {
-		cfg.Layout = firn.DefaultLayout()
-	}
-	if cfg.Width == 0 {
-		cfg.Width = defaultWidth
-	}
-	if cfg.Zone == nil {
-		cfg.Zone = time.UTC
-	}
+	cfg.Layout = cmp.Or(cfg.Layout, firn.DefaultLayout())
+	cfg.Width = cmp.Or(cfg.Width, defaultWidth)
+	cfg.Zone = cmp.Or(cfg.Zone, time.UTC)
 	f := &Format{
 		layout: cfg.Layout, prefix: cfg.Prefix, width: cfg.Width, decimals: decimals(cfg.Layout),
 		fields: fields(cfg.Layout), zone: cfg.Zone, check: cfg.Check,
@@ -97,13 +92,10 @@ func New(cfg Config) (*Format, error) {
 		errs = append(errs, config.In("Prefix", firn.NewSyntaxError("prefix of serials", cfg.Prefix,
 			fmt.Sprintf("ASCII letters and digits are allowed, but position %d has another character", i+1))))
 	}
-	if cfg.Check >= checks {
-		errs = append(errs, config.In("Check", firn.NewRangeError("check", int64(cfg.Check), 0, int64(checks-1), "NoCheck, Luhn or Mod97")))
-	}
+	errs = append(errs, config.In("Check", config.Check("check", int(cfg.Check), 0, len(checkNames)-1, "NoCheck, Luhn or Mod97")))
 	var err error
-	if f.offset, err = offset(cfg.Zone); err != nil {
-		errs = append(errs, config.In("Zone", err))
-	}
+	f.offset, err = offset(cfg.Zone)
+	errs = append(errs, config.In("Zone", err))
 	least := f.least()
 	switch f.fill = cfg.Width - least; {
 	case len(cfg.Prefix) > maxWidth:
@@ -113,8 +105,8 @@ func New(cfg Config) (*Format, error) {
 		errs = append(errs, config.In("Width", firn.NewRangeError("width", int64(cfg.Width), int64(least), maxWidth,
 			fmt.Sprintf("%s, layout %s", f.pattern(0), cfg.Layout.Bits()))))
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
