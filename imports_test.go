@@ -51,7 +51,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 		"segment":                 {root, root + "/internal/config", root + "/internal/outage", root + "/store/register", root + "/internal/demand", root + "/store", root + "/store/memstore", root + "/store/storetest", root + "/internal/turns", root + "/segment", root + "/prefetch"},
 		"segment/leaf":            {root, root + "/internal/foreign", root + "/segment", root + "/segment/leaf"},
 		"segment/tinyid":          {root, root + "/store", root + "/internal/foreign", root + "/segment", root + "/segment/tinyid"},
-		"internal/foreign":        {root, root + "/store"},
+		"internal/foreign":        {root, root + "/segment", root + "/store"},
 		"numbering":               {root, root + "/firntest", root + "/internal/config", root + "/numbering", root + "/sequence", root + "/store", root + "/store/memstore", root + "/store/storetest"},
 		"objectid":                {root, root + "/firntest", root + "/internal/turns", root + "/objectid"},
 		"serial":                  {root, root + "/internal/config", root + "/serial"},

@@ -69,31 +69,23 @@ type Source struct {
 
 // Fetch implements [segment.Source]. A name without a row is store.ErrNotFound, and one whose
 // counter has reached the last id is [segment.ErrExhausted].
-func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant segment.Range, err error) {
+func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (segment.Range, error) {
 	var stands int64
-	var of string
-	counters := foreign.Counters{System: "leaf", Table: table, Key: "biz_tag", Columns: []string{"max_id"}}
-	err = counters.Move(ctx, s.DB, s.Tags, name, ask.Step, func(r *foreign.Row) { stands = r.Whole(0, 0, math.MaxInt64) },
-		func(tag string) (foreign.Move, error) {
-			of = tag
-			above := s.highs.Above(tag, ask.Above) // all ids held here, even if the table was set back
-			if above == firn.MaxID {               // the last id of all would have max_id pass 2^63
+	counters := foreign.Counters{System: "leaf", Table: table, Key: "biz_tag", Columns: []string{"max_id"}, Highs: &s.highs}
+	return counters.Move(ctx, s.DB, s.Tags, name, ask, func(r *foreign.Row) { stands = r.Whole(0, 0, math.MaxInt64) },
+		func(tag string, ask segment.Ask) (foreign.Move, error) {
+			if ask.Above == firn.MaxID { // the last id of all would have max_id pass 2^63
 				return foreign.Move{}, &segment.ExhaustedError{Name: tag, Next: uint64(firn.MaxID) + 1, Max: firn.MaxID - 1}
 			}
-			first := max(stands, int64(above)+1)
+			first := max(stands, int64(ask.Above)+1)
 			count := min(ask.Step, math.MaxInt64-first)
 			if count == 0 {
 				return foreign.Move{}, &segment.ExhaustedError{Name: tag, Next: uint64(first), Max: firn.MaxID - 1}
 			}
-			grant = segment.Range{First: firn.ID(first), Count: count, Stride: 1}
 			return foreign.Move{
-				To: first + count, Args: []any{first + count - stands, tag},
+				Grant: segment.Range{First: firn.ID(first), Count: count, Stride: 1},
+				To:    first + count, Args: []any{first + count - stands, tag},
 				Statement: "UPDATE leaf_alloc SET max_id = max_id + ? WHERE biz_tag = ?",
 			}, nil
 		})
-	if err != nil {
-		return segment.Range{}, err
-	}
-	s.highs.Had(of, grant.Last())
-	return grant, nil
 }

@@ -110,24 +110,17 @@ type Source struct {
 
 // Fetch implements [segment.Source]. A name without a row is store.ErrNotFound, and one whose
 // counter has reached the last id is [segment.ErrExhausted].
-func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (grant segment.Range, err error) {
+func (s *Source) Fetch(ctx context.Context, name string, ask segment.Ask) (segment.Range, error) {
 	var row Row
-	var of string
-	counters := foreign.Counters{System: "tinyid", Table: table, Key: "biz_type", Columns: columns}
-	err = counters.Move(ctx, s.DB, s.Types, name, ask.Step, func(r *foreign.Row) { row = readRow(r) },
-		func(key string) (move foreign.Move, err error) {
-			of, ask.Above = key, s.highs.Above(key, ask.Above) // all ids held here, even if the table was set back
-			grant, move.To, err = row.grant(ask)
+	counters := foreign.Counters{System: "tinyid", Table: table, Key: "biz_type", Columns: columns, Highs: &s.highs}
+	return counters.Move(ctx, s.DB, s.Types, name, ask, func(r *foreign.Row) { row = readRow(r) },
+		func(_ string, ask segment.Ask) (move foreign.Move, err error) {
+			move.Grant, move.To, err = row.grant(ask)
 			move.Statement = "UPDATE tiny_id_info SET max_id = ?, update_time = now(), version = version + 1 " +
 				"WHERE id = ? AND max_id = ? AND version = ? AND biz_type = ?"
 			move.Args = []any{move.To, row.ID, int64(row.MaxID), row.Version, row.Type}
 			return move, err
 		})
-	if err != nil {
-		return segment.Range{}, err
-	}
-	s.highs.Had(of, grant.Last())
-	return grant, nil
 }
 
 // grant returns the range that a row would give, and its max_id afterwards: count times delta
