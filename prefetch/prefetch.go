@@ -22,6 +22,7 @@ package prefetch
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ type Buffer[T any] struct {
 	count   int           // ids in head and queue
 	partly  bool          // the source made fewer than requested: ask for the rest at once
 	supply  demand.Supply
-	waiters waiter[T]     // a ring in order of arrival; the buffer is empty while it has any
+	waiters list.List     // of *waiter[T], in order of arrival; the buffer is empty while it has any
 	changed chan struct{} // closed when waiters should check again; nil without waiters
 	idle    chan struct{} // closed when the buffer wants filling; nil while it is being filled
 	err     error         // of the latest attempt to fill, nil if it filled
@@ -130,7 +131,6 @@ func New[T any](cfg Config[T]) (*Buffer[T], error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Buffer[T]{cfg: cfg, cancel: cancel, done: make(chan struct{})}
-	b.waiters.before, b.waiters.after = &b.waiters, &b.waiters
 	b.supply.Start(cfg.Time.Monotonic(), cfg.limits())
 	turns.Go(cfg.Time, func() { b.run(ctx) })
 	return b, nil
@@ -212,8 +212,8 @@ func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
 	}
 	b.state.Waits++
 	failures := b.state.Failures
-	w := &waiter[T]{before: b.waiters.before, after: &b.waiters}
-	w.before.after, w.after.before = w, w
+	w := new(waiter[T])
+	place := b.waiters.PushBack(w)
 	for {
 		err := b.failure(failures)
 		if err != nil {
@@ -225,7 +225,7 @@ func (b *Buffer[T]) wait(ctx context.Context) (T, error) {
 			return w.id, nil // the id is this caller's, whatever happened since
 		}
 		if err != nil {
-			w.leave()
+			b.waiters.Remove(place)
 			return w.id, err
 		}
 	}

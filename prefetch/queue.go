@@ -12,15 +12,11 @@ type batch[T any] struct {
 	made time.Duration
 }
 
-// A waiter is a call that found the buffer empty, between its neighbours in a ring.
+// A waiter is a call that found the buffer empty.
 type waiter[T any] struct {
-	id            T
-	served        bool
-	before, after *waiter[T]
+	id     T
+	served bool
 }
-
-// leave removes the waiter from its ring.
-func (w *waiter[T]) leave() { w.before.after, w.after.before = w.after, w.before }
 
 func (cfg *Config[T]) limits() demand.Limits {
 	return demand.Limits{Least: int64(cfg.MinSize), Most: int64(cfg.Size), Target: cfg.Target}
@@ -84,8 +80,8 @@ func (b *Buffer[T]) expire() {
 // serve gives one id to each waiter, in order, and returns the ids left over. If it only woke the
 // waiters, their ids might expire before they run, and be made again and again. The caller holds mu.
 func (b *Buffer[T]) serve(ids []T) []T {
-	for w := b.waiters.after; len(ids) > 0 && w != &b.waiters; w = b.waiters.after {
-		w.leave()
+	for len(ids) > 0 && b.waiters.Len() > 0 {
+		w, _ := b.waiters.Remove(b.waiters.Front()).(*waiter[T])
 		var zero T
 		w.id, w.served, ids[0] = ids[0], true, zero
 		ids = ids[1:]
