@@ -40,12 +40,6 @@ type bench struct {
 	limits  map[string]limit    // by command, and by file where groups are tried without a mutant
 }
 
-// A binary is a command with a group of mutants in it.
-type binary struct {
-	file  string
-	limit limit
-}
-
 // A limit ends a run. The limit of processor time ends a busy loop, independently of the machine's
 // load. The limit of elapsed time ends a run that hangs.
 type limit struct{ cost, elapsed time.Duration }
@@ -68,7 +62,7 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 		if len(commands) == 0 {
 			continue // no test of this command reaches it
 		}
-		bin, err := b.build(ctx, c, g)
+		file, most, err := b.build(ctx, c, g)
 		if errors.Is(err, errBuild) && len(g) == 1 && ctx.Err() == nil {
 			v.fate, v.by = unbuilt, c.String() // its tests do not compile with it, such as with two equal constants
 			return v, nil
@@ -77,7 +71,7 @@ func (b *bench) try(ctx context.Context, g group, nth int) (verdict, error) {
 			return v, err
 		}
 		for _, narrow := range commands {
-			r := b.run(ctx, narrow, bin.file, bin.limit, nth)
+			r := b.run(ctx, narrow, file, most, nth)
 			v.cost += r.cost
 			switch {
 			case ctx.Err() != nil:
@@ -164,14 +158,13 @@ func (b *bench) learn(tests, line string) {
 // likelyTests is how many tests of a function come first.
 const likelyTests = 6
 
-// build returns a command with a group in it. The first run without a mutant sets the limits of the
-// runs with one. A mutant in a group of its own is always active, so its limits come from the original sources.
-func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) {
+// build returns a command with a group in it, and the limits of its runs with a mutant, which the first run without one
+// sets. A mutant in a group of its own is always active, so its limits come from the original sources.
+func (b *bench) build(ctx context.Context, c command, g group) (file string, most limit, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	file, err := b.made(ctx, c, g)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errBuild, err)
+	if file, err = b.made(ctx, c, g); err != nil {
+		return "", most, fmt.Errorf("%w: %w", errBuild, err)
 	}
 	off, name := file, fmt.Sprint(c)
 	if len(g) > 1 && c.narrows() { // another group, whose switches must change nothing
@@ -179,17 +172,17 @@ func (b *bench) build(ctx context.Context, c command, g group) (*binary, error) 
 	}
 	if len(g) == 1 {
 		if off, err = b.made(ctx, c, group{{src: g[0].src}}); err != nil {
-			return nil, err
+			return "", most, err
 		}
 	}
 	if b.limits[name] == (limit{}) {
 		r := b.run(ctx, c, off, limit{time.Hour, time.Hour}, 0)
 		if r.exit != nil {
-			return nil, fmt.Errorf("%s fails without a mutant of %s: %w\n%s", c, g[0].src.name, r.exit, r.output[max(0, len(r.output)-4000):])
+			return "", most, fmt.Errorf("%s fails without a mutant of %s: %w\n%s", c, g[0].src.name, r.exit, r.output[max(0, len(r.output)-4000):])
 		}
 		b.limits[name] = limit{4*r.cost + b.slack, 20*r.elapsed + 4*b.slack}
 	}
-	return &binary{file, b.limits[name]}, nil
+	return file, b.limits[name], nil
 }
 
 // made builds a group of several mutants, or the original source, once.

@@ -52,7 +52,9 @@ func (c command) String() string {
 }
 
 // A plan lists the commands that try the mutants of a file, the cheapest first.
-type plan []struct {
+type plan []step
+
+type step struct {
 	pattern  string
 	commands []command
 }
@@ -64,10 +66,7 @@ func readPlan(file string) (plan, error) {
 	}
 	var p plan
 	for _, e := range list {
-		step := struct {
-			pattern  string
-			commands []command
-		}{pattern: e.head}
+		s := step{pattern: e.head}
 		if _, err := path.Match(e.head, ""); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", file, e.head, err)
 		}
@@ -76,9 +75,9 @@ func readPlan(file string) (plan, error) {
 			if len(words) < 2 || words[0] != "test" && words[0] != "run" {
 				return nil, fmt.Errorf("%s: %q: a command is test PACKAGE FLAGS or run PACKAGE FLAGS", file, line)
 			}
-			step.commands = append(step.commands, command{words[0] == "test", words[1], words[2:]})
+			s.commands = append(s.commands, command{words[0] == "test", words[1], words[2:]})
 		}
-		p = append(p, step)
+		p = append(p, s)
 	}
 	return p, nil
 }
@@ -86,9 +85,9 @@ func readPlan(file string) (plan, error) {
 // of returns the commands for a file: those of the first pattern that matches, otherwise the tests
 // of its package.
 func (p plan) of(file string) []command {
-	for _, step := range p {
-		if ok, _ := path.Match(step.pattern, file); ok {
-			return step.commands
+	for _, s := range p {
+		if ok, _ := path.Match(s.pattern, file); ok {
+			return s.commands
 		}
 	}
 	return []command{{test: true, pkg: "./" + path.Dir(file)}}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -41,7 +42,6 @@ func (t *tally) row(name string) string {
 
 // A report has the results of a run.
 type report struct {
-	names   []string // of the files, in order
 	files   map[string]*tally
 	new     []result // survivors that are not listed
 	wrong   []string // listed keys of mutants that are killed or do not exist
@@ -55,15 +55,13 @@ func (r *report) add(file string, found result) {
 	}
 	if r.files[file] == nil {
 		r.files[file] = &tally{fates: map[fate]int{}}
-		r.names = append(r.names, file)
-		slices.Sort(r.names)
 	}
 	r.files[file].add(found)
 	r.cost += time.Duration(found.Cost * float64(time.Second))
-	switch {
+	switch dead := found.Fate == killed || found.Fate == timedOut; {
 	case found.Fate == survived && found.Listed == "":
 		r.new = append(r.new, found)
-	case found.Fate == killed && found.Listed != "", found.Fate == timedOut && found.Listed != "":
+	case dead && found.Listed != "":
 		r.wrong = append(r.wrong, found.Key+"  (is "+string(found.Fate)+")")
 	}
 }
@@ -72,7 +70,7 @@ func (r *report) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "file\tmutants\tcompiled\tkilled\ttimed out\tsurvived\tlisted\tnot tried\t% killed\t")
 	all := tally{fates: map[fate]int{}}
-	for _, name := range r.names {
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		fmt.Fprint(t, r.files[name].row(name))
 		all.sum(r.files[name])
 	}
