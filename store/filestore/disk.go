@@ -81,8 +81,6 @@ type osDisk struct {
 	id     string   // that the locked file has
 }
 
-func folder(dir string) disk { return &osDisk{dir: dir} }
-
 func (d *osDisk) path(name string) string { return filepath.Join(d.dir, name) }
 
 func (d *osDisk) present() error {

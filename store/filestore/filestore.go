@@ -76,7 +76,7 @@ func open(dir string, mayMake bool) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("filestore: open %q: %w: %w", dir, store.ErrRefused, err)
 	}
-	s := newStore(dir, folder(dir))
+	s := newStore(dir, &osDisk{dir: dir})
 	return backend.Do(context.Background(), s.calls, "open", dir, func(ctx context.Context) (*Store, error) {
 		if mayMake {
 			if err := makeFolder(dir); err != nil {
