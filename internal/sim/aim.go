@@ -269,7 +269,8 @@ func (f *faults) shoot(a *aim, m *machine, fate *fate) bool {
 	if a.fault == atClock {
 		m.readings = 1 + f.detail[atClock].IntN(3)
 	}
-	if fate.strike(a.fault) {
+	fate.struck[a.fault] = true
+	if byStep[a.fault] { // it is about the request itself
 		return true
 	}
 	struck := m
@@ -290,10 +291,4 @@ func (f *faults) shoot(a *aim, m *machine, fate *fate) bool {
 		}
 	})
 	return true
-}
-
-// strike applies a fault to the request itself, and reports whether it is one of that kind. Some strike in other places.
-func (f *fate) strike(k kind) bool {
-	f.struck[k] = true
-	return byStep[k]
 }

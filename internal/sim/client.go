@@ -127,7 +127,7 @@ func ask[T any](ctx context.Context, r request, do func(s *side, entries []store
 			t.wake()
 		})
 	}
-	if w.faults.strikes(lostRequest) || w.hangs(m) {
+	if w.faults.strikes(lostRequest) || w.faults.strikes(hang) && w.mayHang(m) {
 		w.trace.say(m, "the request for %s is lost", r.key)
 	} else {
 		way := w.travel()
@@ -218,6 +218,3 @@ func (w *world) mayHang(m *machine) bool {
 	m.hung = w.now
 	return true
 }
-
-// hangs draws whether a machine's request stays unanswered for ever.
-func (w *world) hangs(m *machine) bool { return w.faults.strikes(hang) && w.mayHang(m) }

@@ -75,7 +75,3 @@ func (o *Options) chosen(faults []kind) []kind {
 	}
 	return list
 }
-
-// allows reports whether a kind of fault may happen: leaving a kind out does not change any other
-// draw.
-func (o *Options) allows(k kind) bool { return !slices.Contains(o.Without, k.String()) }

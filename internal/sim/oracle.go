@@ -178,7 +178,6 @@ func (o *oracle) granted(l *life, g firn.Grant) {
 	o.w.trace.say(l.m, "is granted worker %d, ticks %d to %d (now %d)", g.Worker, g.After+1, g.Through, o.w.trueTick())
 	l.granted = o.w.now
 	o.own(l, g.Worker, interval{g.After, g.Through}, "granted")
-	l.grants[g.Worker] = append(l.grants[g.Worker], interval{g.After, g.Through})
 }
 
 func (o *oracle) renewed(l *life, held, g firn.Grant) {
@@ -190,7 +189,6 @@ func (o *oracle) renewed(l *life, held, g firn.Grant) {
 	}
 	o.w.trace.say(l.m, "worker %d is renewed to tick %d (now %d)", g.Worker, g.Through, o.w.trueTick())
 	o.own(l, g.Worker, interval{held.Through, g.Through}, "renewed")
-	l.grants[g.Worker] = append(l.grants[g.Worker], interval{held.Through, g.Through})
 }
 
 // own records an interval and checks it against all others of the worker. If newcomers trust a wiped
@@ -207,13 +205,13 @@ func (o *oracle) own(l *life, number int64, own interval, how string) {
 		}
 	}
 	o.grants[key] = append(o.grants[key], owned{own, l})
+	l.grants[number] = append(l.grants[number], own)
 }
 
 // released ends a life's intervals after tick last: its generator has ended, or has left the worker
 // for good.
 func (o *oracle) released(l *life, g firn.Grant, last firn.Tick) {
 	o.w.trace.say(l.m, "gives back worker %d after tick %d", g.Worker, last)
-	cut := func(i interval) interval { return interval{i.after, min(i.through, max(last, i.after))} }
 	key := worker{l.datacenter, g.Worker}
 	// For a worker that was released and is forgotten, newcomers know only how far clocks within the
 	// tolerance had come, and their lead.
@@ -222,7 +220,7 @@ func (o *oracle) released(l *life, g firn.Grant, last firn.Tick) {
 	}
 	for i, other := range o.grants[key] {
 		if other.l == l && other.through > last && other.after >= g.After {
-			o.grants[key][i].interval = cut(other.interval)
+			o.grants[key][i].through = min(other.through, max(last, other.after))
 		}
 	}
 }

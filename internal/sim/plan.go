@@ -218,10 +218,10 @@ func (p *plan) setRate(k kind, rate float64) {
 	}
 }
 
-// leaveOut removes the unwanted faults.
+// leaveOut removes the unwanted faults. That changes no other draw.
 func (p *plan) leaveOut(o *Options) {
 	for k := range kinds {
-		p.never[k] = p.never[k] || !o.allows(k)
+		p.never[k] = p.never[k] || slices.Contains(o.Without, k.String())
 		if p.never[k] {
 			p.mean[k], p.often[k] = 0, 0
 		}

@@ -30,7 +30,7 @@ func (t *trace) say(m *machine, format string, args ...any) {
 	t.tell(t.now(), m, fmt.Sprintf(format, args...))
 }
 
-func (t *trace) now() string { return fmt.Sprintf("%s %7d", t.w.clock(), t.w.steps) }
+func (t *trace) now() string { return fmt.Sprintf("%12.6f %7d", float64(t.w.now)/1e9, t.w.steps) }
 
 func (t *trace) tell(when string, m *machine, text string) {
 	who := "-"

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"container/heap"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -86,7 +85,7 @@ func Run(o Options) Result {
 		m := newMachine(w, i)
 		w.machines = append(w.machines, m)
 		if i < w.plan.machines-w.plan.late {
-			w.after(w.between(0, 3*time.Second), func() { m.begin() })
+			w.after(w.latencies.Int64N(int64(3*time.Second)+1), func() { m.begin() })
 		}
 	}
 	w.faults.begin(w)
@@ -186,17 +185,10 @@ func (w *world) think() time.Duration {
 // after schedules do some time from now.
 func (w *world) after(d int64, do func()) { w.events.push(event{at: w.now + max(d, 0), do: do}) }
 
-// between draws a duration.
-func (w *world) between(least, most time.Duration) int64 {
-	return int64(least) + w.latencies.Int64N(int64(most-least)+1)
-}
-
 // seldom draws a duration with a mean: mostly shorter, sometimes much longer.
 func seldom(r *rand.Rand, mean time.Duration) int64 {
 	return int64(min(float64(mean)*r.ExpFloat64(), math.MaxInt64/4))
 }
-
-func (w *world) clock() string { return fmt.Sprintf("%12.6f", float64(w.now)/1e9) }
 
 // trueTick is the tick of the true time, even after the end of the layout.
 func (w *world) trueTick() firn.Tick { return w.tickAt(w.now) }
