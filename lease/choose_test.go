@@ -118,7 +118,7 @@ func TestAFullPoolErrorNamesWhenTheFirstWorkerIsIdle(t *testing.T) {
 	at := func(datacenter int64, minutes int, free bool) Slot {
 		return Slot{Datacenter: datacenter, Fence: firn.Tick(minutes) * 60_000, Free: free}
 	}
-	p := Pool{Slots: []Slot{at(0, 1, false), at(1, 5, true), at(1, 3, false), at(1, 4, false)}}
+	p := Pool{Slots: []Slot{at(0, 1, false), at(1, 6, true), at(1, 5, true), at(1, 3, false), at(1, 4, false)}}
 	if got, want := r.nextIdle(p, 1), r.layout.Epoch().Add(5*time.Minute); got.Sub(want).Abs() > 5*time.Millisecond {
 		t.Errorf("%v, want %v", got, want)
 	}

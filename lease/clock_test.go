@@ -43,6 +43,7 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 		{tolerance, -tolerance - 2, store.ErrUnavailable, 3},
 		{tolerance, tolerance / 2, store.ErrUnavailable, 3},
 		{tolerance, tolerance/2 + 1, ErrClock, 1},
+		{2 * tolerance, -tolerance, nil, 1}, // all of it unknown
 	} {
 		w := newWorld(t)
 		calls := 0

@@ -156,16 +156,20 @@ func TestAnEarlierClaimDoesNotTouchALaterOne(t *testing.T) {
 // A wish by a clock that has been put right since moves no fence, and is no reason not to look.
 func TestAWishByAClockThatWasAheadMovesNoFence(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
-	s, ask := w.slots(t)
-	grant := must(s.Acquire(ctx, ask))
-	ahead := ask()
-	ahead.Now += 10_001
-	ahead.From = ahead.Now
-	w.mem.Delete(theSlot)
-	got, err := s.Renew(ctx, grant, ahead)
-	if !errors.Is(err, ErrClock) || got != grant || w.fence() != grant.Through {
-		t.Errorf("%+v, %v; the fence stands at %d", got, err, w.fence())
+	for _, vanished := range []bool{false, true} {
+		w := newWorld(t)
+		s, ask := w.slots(t)
+		grant := must(s.Acquire(ctx, ask))
+		ahead := ask()
+		ahead.Now += 10_001
+		ahead.From = ahead.Now
+		if vanished {
+			w.mem.Delete(theSlot)
+		}
+		got, err := s.Renew(ctx, grant, ahead)
+		if !errors.Is(err, ErrClock) || got != grant || w.fence() != grant.Through {
+			t.Errorf("vanished %t: %+v, %v; the fence stands at %d", vanished, got, err, w.fence())
+		}
 	}
 }
 
@@ -358,9 +362,24 @@ func TestNoTwoClaimsOfAWorkerHaveTheSameStart(t *testing.T) {
 	if h := s.held[0]; h.after != 50 { // the program uses the ticks of the later of two takeovers of its loan
 		t.Errorf("an earlier claim that is confirmed later replaces the one held: %+v", h)
 	}
+	s.hold(holding{after: 50, fence: 70}) // two takeovers of a loan may have one start: the program has the later fence
+	if h := s.held[0]; h.fence != 70 {
+		t.Errorf("a takeover with the same start as the one held is not recorded: %+v", h)
+	}
 	s.unbegin(holding{after: 51}) // it was never written, but a later claim has begun
 	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 53 {
 		t.Errorf("%+v, %v", h, err)
+	}
+	s.unbegin(holding{after: 53})
+	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 53 {
+		t.Errorf("after one that was never written: %+v, %v", h, err)
+	}
+	end := s.cfg.Generator.Layout.MaxTick()
+	if h, err := s.begin(Slot{Fence: end, revision: 2}, Ask{Now: end, From: end, Window: 1}, -1); !errors.Is(err, firn.ErrTimeExhausted) {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 54 {
+		t.Errorf("after one that was refused: %+v, %v", h, err)
 	}
 }
 
@@ -732,5 +751,143 @@ func TestAClaimWithoutAnAnswerKeepsItsStart(t *testing.T) {
 	}
 	if grant, err := s.Acquire(t.Context(), ask); err != nil || slot.Owner == "" || s.starts[0] <= slot.After {
 		t.Errorf("%v; after a claim from %d on it was granted %+v", err, slot.After, grant)
+	}
+}
+
+// A claim whose answer was lost is there: it is written again, and no other worker is taken.
+func TestAClaimWhoseAnswerWasLostIsKept(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t) // of a pool with one worker
+	lost := false
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap && c.Key == theSlot && !lost {
+			lost = true
+			return storetest.FailApplied
+		}
+		return storetest.Pass
+	}
+	if grant, err := s.Acquire(t.Context(), ask); err != nil || !lost || grant.Through != w.fence() {
+		t.Errorf("%+v, %v", grant, err)
+	}
+}
+
+// A claim that was refused is not in the store: nothing is to be undone, and the error does not say that a worker stays unused.
+func TestAClaimThatWasRefusedIsNotUndone(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	reads, refused := 0, false
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch {
+		case c.Key != theSlot:
+		case c.Op == storetest.OpCompareAndSwap:
+			refused = true
+			return storetest.Refuse
+		case refused:
+			reads++
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	if _, err := s.Acquire(t.Context(), ask); !errors.Is(err, store.ErrRefused) || strings.Contains(err.Error(), "stays unused") || reads != 0 {
+		t.Errorf("%v after %d reads", err, reads)
+	}
+}
+
+func TestTheWaitOfAStrictClaimIsAnnounced(t *testing.T) {
+	w := newWorld(t)
+	var log strings.Builder
+	s, ask := w.slots(t, w.strictly, func(c *Config) { c.Log = logTo(&log) })
+	must(s.Acquire(t.Context(), ask))
+	if !strings.Contains(log.String(), "waiting for holders that the store may have forgotten") || !strings.Contains(log.String(), "for=1m25s") {
+		t.Error(log.String())
+	}
+}
+
+// A slot is found forgotten, and before it is written another has it, from the fence on. That no other was granted these ticks
+// is not certain: the store has forgotten something.
+func TestALookThatFoundItsSlotForgottenDoesNotCountIfTheWorkerIsLostThen(t *testing.T) {
+	w := newWorld(t)
+	hooks := &hooked{Store: w.mem}
+	s, ask := w.slots(t, func(c *Config) { c.Store = hooks })
+	grant := must(s.Acquire(t.Context(), ask))
+	w.forgets("0")
+	hooks.beforeWrite = func() {
+		w.put(theSlot, must(register.Encode(Slot{Owner: "another", After: grant.Through, Fence: grant.Through + 10, Write: 1})))
+	}
+	if err := s.Look(t.Context(), grant); !errors.Is(err, ErrLost) || errors.Is(err, ErrOverlap) {
+		t.Fatal(err)
+	}
+	if !s.held[0].forgot {
+		t.Error("the look counts")
+	}
+}
+
+// An operator guaranteed that an earlier holder is gone, and a later one finds that record again: the store was set back.
+func TestACopyFromBeforeAClaimOfAWorkerTakenBackIsASetBack(t *testing.T) {
+	w := newWorld(t)
+	gone, ask := w.slots(t)
+	must(gone.Acquire(t.Context(), ask))
+	must(Reclaim(t.Context(), w.mem, "default", 0, 0, w.time.Wall().Add(time.Second)))
+	copied := w.mem.Snapshot()
+	w.time.Pass(2 * time.Second)
+	var log strings.Builder
+	s, ask := w.slots(t, func(c *Config) { c.Log = logTo(&log) })
+	grant := must(s.Acquire(t.Context(), ask))
+	w.mem.Restore(copied)
+	if err := s.Look(t.Context(), grant); err != nil {
+		t.Error(err)
+	}
+	if n := s.setBacks.Load(); n != 1 || !strings.Contains(log.String(), "the store has less than it had confirmed") {
+		t.Errorf("%d set backs: %s", n, log.String())
+	}
+}
+
+// The release of a worker that is lost calls no store: its number may be that of another grant.
+func TestAReleaseOfALostWorkerCallsNoStore(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(t.Context(), ask))
+	before := w.store.Counts()
+	grant.After--
+	if err := s.Release(t.Context(), grant, grant.After); err != nil || w.store.Counts() != before {
+		t.Errorf("%v, %+v after %+v", err, w.store.Counts(), before)
+	}
+}
+
+// A release finds that the store has forgotten the slot and granted the worker to another. It writes nothing there, but newcomers
+// must wait; if they cannot be made to, the next release tries that again.
+func TestAReleaseThatCannotHoldNewcomersOffIsRepeated(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(t.Context(), ask))
+	last := grant.After + 10
+	w.put(theSlot, must(register.Encode(Slot{Owner: "another", After: last, Fence: last + 10, Write: 1})))
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Key == "firn/default/pool" {
+			return storetest.Refuse
+		}
+		return storetest.Pass
+	}
+	if err := s.Release(t.Context(), grant, last); !errors.Is(err, store.ErrRefused) || w.closed() {
+		t.Fatalf("%v, closed: %t", err, w.closed())
+	}
+	w.store.Script = nil
+	if err := s.Release(t.Context(), grant, last); err != nil || !w.closed() {
+		t.Errorf("%v, closed: %t", err, w.closed())
+	}
+}
+
+// No two writes of a process have one number. A slot that has vanished gets one above all before: a newcomer takes a smaller
+// one, with an earlier fence, for an older copy.
+func TestTheNumbersOfWritesGrow(t *testing.T) {
+	s, _ := newWorld(t).slots(t)
+	var last uint64
+	for _, over := range []*Slot{nil, {Write: 100}, {Write: 5}, nil} {
+		var slot Slot
+		must(0, json.Unmarshal(must(s.encode(move{}, over)), &slot))
+		if slot.Write <= last || over != nil && slot.Write <= over.Write {
+			t.Errorf("over %+v: number %d after %d", over, slot.Write, last)
+		}
+		last = slot.Write
 	}
 }

@@ -478,6 +478,9 @@ func TestARestoredSnapshotDoesNotLoseAHolder(t *testing.T) {
 	if err != nil || p.Slots[0].Fence < fence {
 		t.Errorf("after a look the store has the fence %d, which others must not pass before %d, %v", p.Slots[0].Fence, fence, err)
 	}
+	if n := l.State().SetBacks; n != 1 {
+		t.Errorf("the store was set back once, and State says %d times", n)
+	}
 	w.time.Pass(30 * time.Second)
 	l.turn(context.Background())
 	w.mustTake(l, 10)

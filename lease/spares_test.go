@@ -130,8 +130,8 @@ func TestAHolderDoesNotWaitForItsOneSpare(t *testing.T) {
 	}
 }
 
-// All are held: the error says when the first of them is idle, whichever that is.
-func TestAFullListOfSparesSaysWhenTheFirstIsIdle(t *testing.T) {
+// All are held: the error names the pool, and when the first of them is idle, whichever that is.
+func TestAFullListOfSparesNamesItsPoolAndWhenTheFirstIsIdle(t *testing.T) {
 	for _, first := range []int64{7, 8, 9} {
 		w := newWorld(t)
 		s, ask := w.slots(t, func(c *Config) { spared(8, 9)(c); c.Generator.Layout = firn.DefaultLayout() })
@@ -145,7 +145,7 @@ func TestAFullListOfSparesSaysWhenTheFirstIsIdle(t *testing.T) {
 			pool.Slots = append(pool.Slots, slot)
 		}
 		_, err := s.pick(t.Context(), pool, ask())
-		if full := (*FullError)(nil); !errors.As(err, &full) || !full.Next.Equal(s.rules.idleAt(pool.slot(0, first))) {
+		if full := (*FullError)(nil); !errors.As(err, &full) || full.Pool != "default" || !full.Next.Equal(s.rules.idleAt(pool.slot(0, first))) {
 			t.Errorf("worker %d is idle first: %v", first, err)
 		}
 	}

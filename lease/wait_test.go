@@ -202,6 +202,28 @@ func TestAReadThatHangsDoesNotProlongTheWaitForAPinnedWorker(t *testing.T) {
 	})
 }
 
+// A caller that gives up while the slot is read is no failure of the store.
+func TestAWaitThatEndsDuringAReadLogsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		var log bytes.Buffer
+		worker, hangs := int64(0), &deafTo{Store: memstore.New(nil)}
+		cfg := Config{Store: hangs, Pinned: &worker, Log: slog.New(slog.NewTextHandler(&log, nil)), Generator: firn.Config{Layout: layout("41/0/0/12")}}
+		holder, s := must(newPoolSource(cfg)), must(newPoolSource(cfg))
+		ask := func() Ask {
+			now := must(cfg.Generator.Layout.Tick(time.Now()))
+			return Ask{Now: now, From: now + 1, Window: 60_000}
+		}
+		must(holder.Acquire(t.Context(), ask))
+		hangs.key = theSlot
+		ctx, cancel := context.WithTimeout(t.Context(), maxWaitLook+minWaitLook/2)
+		defer cancel()
+		if _, err := s.Acquire(ctx, ask); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(log.String(), "cannot be read") {
+			t.Errorf("%v: %s", err, log.String())
+		}
+	})
+}
+
 // The older record has the later time.
 func TestAnOlderCopyIsDetectedWhateverTheClocksShow(t *testing.T) {
 	ctx := context.Background()
