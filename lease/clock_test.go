@@ -126,13 +126,17 @@ func TestAnAskIsMovedToThePresent(t *testing.T) {
 			t.Errorf("%+v is asked as %+v, %v, want %+v", c.ask, got, err, c.want)
 		}
 	}
-	// A claim keeps the whole lead, which may end in the tick after those that it has. That of the tick under way is not kept: the
-	// store is embedded.
-	lead := s.rules.ticks(fencedLead(s.cfg.Generator))
-	present := must(s.cfg.Generator.Layout.Tick(w.time.Wall()))
-	behind := Ask{Now: present - 2000, From: present - 2000 + lead + 2, Window: 60_000}
-	if grant := must(s.Acquire(t.Context(), behind.always)); grant.After != present+lead {
-		t.Errorf("a claim at %d with a lead of %d ticks begins after %d", present, lead, grant.After)
+	// A claim keeps the whole lead, which may end in the tick after those that it has, and no more. That of the tick under way is
+	// not kept: the store is embedded.
+	for _, more := range []firn.Tick{0, 1, 1000} {
+		w := newWorld(t)
+		s, _ := w.slots(t)
+		lead := s.rules.ticks(fencedLead(s.cfg.Generator))
+		present := must(s.cfg.Generator.Layout.Tick(w.time.Wall()))
+		behind := Ask{Now: present - 2000, From: present - 2000 + lead + 2 + more, Window: 60_000}
+		if grant := must(s.Acquire(t.Context(), behind.always)); grant.After != present+lead {
+			t.Errorf("a claim at %d with a lead of %d ticks, which asks for %d more, begins after %d", present, lead, more, grant.After)
+		}
 	}
 	late := Ask{Now: must(s.cfg.Generator.Layout.Tick(s.wall(checked).Add(s.cfg.Tolerance)))}
 	if _, err := s.present(late, checked); err != nil {

@@ -752,6 +752,23 @@ func TestAClaimWithoutAnAnswerKeepsItsStart(t *testing.T) {
 	if grant, err := s.Acquire(t.Context(), ask); err != nil || slot.Owner == "" || s.starts[0] <= slot.After {
 		t.Errorf("%v; after a claim from %d on it was granted %+v", err, slot.After, grant)
 	}
+	// Another was quicker, and the slot cannot be read again: the claim is still to be undone, which must not undo a later one.
+	w = newWorld(t)
+	s, ask = w.slots(t)
+	raced, start := false, ask().Now-1
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		switch {
+		case raced:
+			return storetest.FailUnapplied
+		case c.Op == storetest.OpCompareAndSwap && c.Key == theSlot:
+			raced = true
+			w.put(theSlot, must(register.Encode(Slot{Fence: 5, Owner: "another", Free: true})))
+		}
+		return storetest.Pass
+	}
+	if _, err := s.Acquire(t.Context(), ask); err == nil || s.starts[0] != start {
+		t.Errorf("%v; the claim began after %d, and the process remembers %d", err, start, s.starts[0])
+	}
 }
 
 // A claim whose answer was lost is there: it is written again, and no other worker is taken.

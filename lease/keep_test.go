@@ -91,6 +91,43 @@ func TestAFirstGrantThatComesLateIsRenewedAtOnce(t *testing.T) {
 	}
 }
 
+// A recording source keeps the asks of its claims.
+type recording struct {
+	*tardy
+	claims []Ask
+}
+
+func (r *recording) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
+	asked := ask()
+	r.claims = append(r.claims, asked)
+	return r.tardy.Acquire(ctx, asked.always)
+}
+
+// The store is as slow for the next worker.
+func TestTheWorkerAfterALateOneThatIsLostIsAskedForWithMoreTime(t *testing.T) {
+	source := &recording{tardy: &tardy{leaver: &leaver{give: []int64{1, 2}}, clock: newMachine(), takes: []time.Duration{6 * time.Second}, fail: ErrLost}}
+	l := must(start(t.Context(), source, Config{Window: 10 * time.Second, Generator: firn.Config{
+		Layout: layout("41/0/4/3"), Time: source.clock, Clock: firn.ClockWall}}))
+	if len(source.claims) != 2 || source.claims[0].Window != 10_001 || source.claims[1].Window != 10_001+2*6000 || l.State().Worker != 2 {
+		t.Errorf("asked for %+v, on worker %d", source.claims, l.State().Worker)
+	}
+}
+
+// fencing is a tardy source that remembers which ticks were used.
+type fencing struct{ *tardy }
+
+func (fencing) Traits() Traits { return Traits{Fences: true} }
+
+// The lead is asked for once: the ids made in the meantime are within it.
+func TestAFirstGrantThatComesLateIsNotRenewedForItsLead(t *testing.T) {
+	source := fencing{&tardy{leaver: &leaver{give: []int64{1}}, clock: newMachine(), takes: []time.Duration{6 * time.Second}}}
+	must(start(t.Context(), source, Config{Window: 10 * time.Second, Generator: firn.Config{
+		Layout: layout("41/0/4/3"), Time: source.clock, Clock: firn.ClockWall, Ahead: 4 * time.Second}}))
+	if source.wishes != nil {
+		t.Errorf("with 8s left of 10s it asked for %+v", source.wishes)
+	}
+}
+
 // A wait before a claim is no delay of the store: otherwise a process that waits long would get a
 // fence equally far ahead.
 func TestAWaitBeforeAClaimDoesNotExtendTheFirstGrant(t *testing.T) {
@@ -319,6 +356,16 @@ func TestAGrantThatDoesNotFitTheLayoutIsGivenBack(t *testing.T) {
 	}
 }
 
+// An early source grants from the tick after the last used on, though it was asked for later ones.
+type early struct{ *only }
+
+func (e early) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
+	next := e.next
+	grant, err := e.only.Acquire(ctx, ask)
+	grant.After = next
+	return grant, err
+}
+
 func TestIdsAheadOfTheClockAreAnnounced(t *testing.T) {
 	for ahead, want := range map[time.Duration]bool{999 * time.Millisecond: false, time.Second: true} {
 		var log strings.Builder
@@ -328,13 +375,16 @@ func TestIdsAheadOfTheClockAreAnnounced(t *testing.T) {
 			t.Errorf("%v ahead: %s", ahead, log.String())
 		}
 	}
-	// A virtual clock that is to begin in the past begins after the earlier grants of its worker.
-	var log strings.Builder
+	// A virtual clock begins where it is to, or after the earlier grants of its worker, if that is later.
 	four := layout("41/0/4/3")
-	must(start(t.Context(), &only{next: must(four.Tick(noon)) + 5000}, Config{Log: logTo(&log), Generator: firn.Config{
-		Layout: four, Time: newMachine(), Clock: firn.ClockVirtual, From: noon.Add(-time.Hour)}}))
-	if !strings.Contains(log.String(), "ids carry times ahead of the clock") || !strings.Contains(log.String(), "from=2026-11-20T12:00:05.001Z") {
-		t.Errorf("it begins 5s ahead: %s", log.String())
+	for from, want := range map[time.Duration]string{-time.Hour: "from=2026-11-20T12:00:05.001Z", time.Hour: "from=2026-11-20T13:00:00.000Z"} {
+		var log strings.Builder
+		source := early{&only{next: must(four.Tick(noon)) + 5000}}
+		must(start(t.Context(), source, Config{Log: logTo(&log), Generator: firn.Config{
+			Layout: four, Time: newMachine(), Clock: firn.ClockVirtual, From: noon.Add(from)}}))
+		if !strings.Contains(log.String(), "ids carry times ahead of the clock") || !strings.Contains(log.String(), want) {
+			t.Errorf("from %v: %s", from, log.String())
+		}
 	}
 }
 

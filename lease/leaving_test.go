@@ -164,6 +164,18 @@ func TestAWorkerLeftAndGrantedAgainIsNotGivenBack(t *testing.T) {
 	}
 }
 
+// The same with Close: it releases the later grant, once.
+func TestCloseReleasesAWorkerLeftAndGrantedAgainOnce(t *testing.T) {
+	source := &leaver{give: []int64{1, 2, 1}}
+	l, clock := switching(t, source)
+	goBack(t, l, clock)
+	goBack(t, l, clock)
+	held := l.grant
+	if err := l.Close(t.Context()); err != nil || !slices.Equal(source.asked, []int64{2, 1}) || source.of != held {
+		t.Errorf("%v; asked to take back are %v, the last was %+v, and held was %+v", err, source.asked, source.of, held)
+	}
+}
+
 func TestAWorkerLeftIsGivenUpWhenItsFenceHasFreedIt(t *testing.T) {
 	source := &leaver{give: []int64{1, 2}, fail: func(context.Context, int64) error { return errAway }}
 	l, clock := switching(t, source)
@@ -246,8 +258,18 @@ func TestAGrantOfASwitchThatCloseOvertakesIsGivenBack(t *testing.T) {
 	if err != nil || grant.Worker != 2 {
 		t.Fatal(grant, err)
 	}
+	source.fail = func(_ context.Context, worker int64) error {
+		if worker == 1 {
+			return errAway
+		}
+		return nil
+	}
+	if err := l.Close(context.Background()); !errors.Is(err, errAway) || !slices.Equal(source.released, []int64{2}) {
+		t.Errorf("%v; given back are %v", err, source.released)
+	}
+	source.fail = nil // another Close releases what is left, and no more: another lease may have the rest by now
 	if err := l.Close(context.Background()); err != nil {
-		t.Error(err)
+		t.Errorf("once more: %v", err)
 	}
 	slices.Sort(source.released)
 	if !slices.Equal(source.released, []int64{1, 2}) {
@@ -345,6 +367,20 @@ func TestAfterAFailedLookNoWorkerIsReleased(t *testing.T) {
 	for _, source.look = range []error{errAway, nil} {
 		if looked := l.turn(t.Context()); looked != (source.look == nil) || looked != slices.Equal(source.released, []int64{2}) {
 			t.Errorf("%v: %v are released", source.look, source.released)
+		}
+	}
+}
+
+// A failed renewal moved no fence.
+func TestAFailedRenewalIsNotCounted(t *testing.T) {
+	source, clock := &fickle{leaver: &leaver{give: []int64{1}}}, newMachine()
+	l := must(start(t.Context(), source, Config{Window: time.Minute, Generator: firn.Config{Time: clock}}))
+	clock.Pass(50 * time.Second)
+	before := l.State()
+	for _, source.renew = range []error{errAway, nil} {
+		looked, s := l.turn(t.Context()), l.State()
+		if looked != (source.renew == nil) || looked != (s.Renewals == 1) || looked != (s.Fence > before.Fence) {
+			t.Errorf("%v: %d renewals, the fence moved from %d to %d", source.renew, s.Renewals, before.Fence, s.Fence)
 		}
 	}
 }

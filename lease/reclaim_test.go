@@ -248,6 +248,7 @@ func TestAStrictPoolRefusesWhatItCannotKeep(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"a window that ends before it is renewed": func(c *Config) { c.Window = 160 * time.Second },
 		"a wait that covers the tolerance once":   func(c *Config) { c.Strict = 5*time.Minute + 30*time.Second },
+		"no wait to speak of":                     func(c *Config) { c.Strict = 1 },
 		"a switch, which would wait as well": func(c *Config) {
 			c.Generator.Clock, c.Generator.Rollback = firn.ClockWall, firn.Rollback{firn.SwitchWorker()}
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/register"
 	"github.com/firn-id/firn/store/storetest"
 )
 
@@ -131,4 +132,37 @@ func TestAnOperatorLeavesTheFenceOfAWorkerThatItsHolderGaveBack(t *testing.T) {
 	}
 	w.time.Pass(time.Minute)
 	w.mustTake(w.start(ahead), 10)
+}
+
+// The same where the last tick lies ahead of the time that the operator names, and the first does not.
+func TestAnOperatorLeavesTheFenceOfAHolderThatRanAhead(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(t.Context(), ask))
+	last := grant.After + 30_000
+	must(0, s.Release(t.Context(), grant, last))
+	if slot := must(Reclaim(t.Context(), w.mem, "default", 0, 0, w.time.Wall().Add(10*time.Second))); slot.Fence != last {
+		t.Errorf("it used ticks up to %d, and the fence is at %d", last, slot.Fence)
+	}
+}
+
+// A holder that ended is gone at any later time, too: that moves no fence forward.
+func TestAGuaranteeForALaterTimeMovesNoFence(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(t.Context(), ask))
+	if slot := must(Reclaim(t.Context(), w.mem, "default", 0, 0, w.time.Wall().Add(time.Hour))); slot.Fence != grant.Through || !slot.Gone {
+		t.Errorf("the fence was at %d: %+v", grant.Through, slot)
+	}
+}
+
+// A former holder that released the worker in a store that was set back left a record that does not say when the other began.
+func TestAFenceThatAnotherHolderTookBackIsJudgedByItsBeginning(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(t.Context(), ask))
+	w.put(theSlot, must(register.Encode(Slot{Owner: "another", After: grant.After, Fence: grant.Through, Free: true, Taken: true, Write: 7})))
+	if slot := must(Reclaim(t.Context(), w.mem, "default", 0, 0, noon.Add(-time.Minute))); slot.Fence != grant.Through {
+		t.Errorf("it began after %d, and the fence moved from %d to %d", grant.After, grant.Through, slot.Fence)
+	}
 }

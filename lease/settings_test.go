@@ -146,6 +146,9 @@ func TestCheckReportsTheMistakesOfThePoolAndOfTheGeneratorTogether(t *testing.T)
 				t.Errorf("%v does not name the %s once", err, what)
 			}
 		}
+		if err != nil && strings.Count(err.Error(), "\n")+1 != len(want) {
+			t.Errorf("%v: more than %d mistakes", err, len(want))
+		}
 	}
 }
 
@@ -290,6 +293,7 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 	for _, g := range []firn.Config{
 		{Switch: func(context.Context, firn.Tick) (firn.Grant, error) { return firn.Grant{}, nil }},
 		{Retired: func(int64, int64, firn.Tick) {}},
+		{AtFence: func(context.Context, *firn.FenceError) error { return nil }},
 		{Unfenced: true},
 	} {
 		if _, err := Open(context.Background(), Config{Store: w.mem, Generator: g}); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "Retired") {
@@ -331,8 +335,10 @@ func TestAChainIsTheCallersNoMore(t *testing.T) {
 
 // A program that does not look at the error of its store's Open has such a pointer.
 func TestAStoreThatIsANilPointerIsRefused(t *testing.T) {
-	_, err := Open(t.Context(), Config{Store: (*memstore.Store)(nil)})
-	if !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "lease: Config.Store is a nil *memstore.Store") {
-		t.Error(err)
+	for _, strict := range []time.Duration{0, time.Hour} { // in a strict pool the store is asked for its clock
+		_, err := Open(t.Context(), Config{Store: (*memstore.Store)(nil), Strict: strict})
+		if !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "lease: Config.Store is a nil *memstore.Store") || strings.Contains(err.Error(), "clock") {
+			t.Error(err)
+		}
 	}
 }

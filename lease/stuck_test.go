@@ -75,6 +75,45 @@ func TestALookThatDoesNotReturnHoldsUpNeitherCheckNorClose(t *testing.T) {
 	})
 }
 
+// A deafSource does not return from a look, whatever its context does.
+type deafSource struct {
+	Source
+	looks, returns chan struct{}
+	released       *atomic.Int64
+}
+
+func (d deafSource) Look(context.Context, firn.Grant) error {
+	close(d.looks)
+	<-d.returns
+	return nil
+}
+
+func (d deafSource) Release(ctx context.Context, held firn.Grant, last firn.Tick) error {
+	d.released.Add(1)
+	return d.Source.Release(ctx, held, last)
+}
+
+// Close waits somewhat longer for what a source without a store has to say, but it releases nothing beside a look.
+func TestCloseReleasesNothingBesideALookThatDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		source := deafSource{Fixed(1), make(chan struct{}), make(chan struct{}), new(atomic.Int64)}
+		l := must(Keep(t.Context(), source, Config{}))
+		<-source.looks
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		before := time.Now()
+		err := l.Close(ended)
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "wait for the look") || source.released.Load() != 0 || time.Since(before) > maxPatience {
+			t.Errorf("%v after %v, %d releases", err, time.Since(before), source.released.Load())
+		}
+		close(source.returns)
+		if err := l.Close(t.Context()); err != nil || source.released.Load() != 1 {
+			t.Errorf("%v, %d releases", err, source.released.Load())
+		}
+	})
+}
+
 // Ids end when Close begins, not when what it waits for has ended.
 func TestCloseStopsIDsBeforeItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
