@@ -351,6 +351,9 @@ func TestNoTwoClaimsOfAWorkerHaveTheSameStart(t *testing.T) {
 			t.Errorf("%+v, %v, want one after %d", h, err, want)
 		}
 	}
+	if h, err := s.begin(Slot{Worker: 1, Fence: 0, revision: 1}, ask(), -1); err != nil || h.after != 0 {
+		t.Errorf("the first claim of another worker: %+v, %v", h, err)
+	}
 	s.hold(holding{after: 50, fence: 60}) // it began later than it was claimed, as in a strict pool
 	if h, err := s.begin(slot, ask(), -1); err != nil || h.after != 51 {
 		t.Errorf("%+v, %v", h, err)
