@@ -66,7 +66,7 @@ func (s *poolSource) checkClock(ctx context.Context) (reading, error) {
 			here.there = there.Add(half)
 			return s.check(here), nil
 		case offset.Abs() > s.cfg.Tolerance:
-			return reading{}, &ClockError{Here: here.wall, There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
+			return reading{}, &ClockError{Here: here.wall.Add(-half), There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
 		case try == maxClockTries:
 			return reading{}, fmt.Errorf("lease: %w", turns.Fault(ctx, store.ErrUnavailable,
 				fmt.Errorf("the store's clock took %v to answer, too long to compare the clock here within the tolerance of %v", 2*half, s.cfg.Tolerance)))

@@ -53,7 +53,7 @@ func TestAClockIsJudgedByTheMiddleOfTheRoundTrip(t *testing.T) {
 		if !errors.Is(err, c.want) || calls != c.calls {
 			t.Errorf("%v off, an answer of %v: %v after %d calls, want %v after %d", c.off, c.leg, err, calls, c.want, c.calls)
 		}
-		if e := (*ClockError)(nil); errors.As(err, &e) && (e.Whose != "the store's" || e.Tolerance != tolerance || !e.There.Equal(asked) || !e.Here.Equal(asked.Add(c.leg+c.off))) {
+		if e := (*ClockError)(nil); errors.As(err, &e) && (e.Whose != "the store's" || e.Tolerance != tolerance || !e.There.Equal(asked) || !e.Here.Equal(asked.Add(c.leg/2+c.off))) {
 			t.Errorf("%v off, an answer of %v: %+v", c.off, c.leg, e)
 		}
 		if errors.Is(err, store.ErrUnavailable) && !strings.Contains(err.Error(), "took 1s to answer") {

@@ -192,7 +192,7 @@ func (s *poolSource) Release(ctx context.Context, held firn.Grant, last firn.Tic
 	last = max(last, h.after)
 	leave := func(found *Slot) (move, error) {
 		m := s.rules.leave(h, found, s.latest(*s.checked.Load()), last)
-		if m.write {
+		if m.write && !m.forgot { // a loss must make newcomers wait first, which may fail
 			h.given = true
 			s.change(h, func(h *holding) { h.given = true })
 		}

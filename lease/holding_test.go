@@ -897,6 +897,30 @@ func TestAReleaseThatCannotHoldNewcomersOffIsRepeated(t *testing.T) {
 	}
 }
 
+// The slot has vanished and newcomers cannot be made to wait, so the release fails. Another process claims the worker before the
+// next release: its claim is not one that this release allowed, and newcomers still must wait.
+func TestAReleaseThatMetALossIsNotTakenForTheReasonOfALaterClaim(t *testing.T) {
+	w := newWorld(t)
+	s, ask := w.slots(t)
+	grant := must(s.Acquire(t.Context(), ask))
+	last := grant.After + 10
+	w.forgets("0")
+	w.store.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Key == "firn/default/pool" {
+			return storetest.Refuse
+		}
+		return storetest.Pass
+	}
+	if err := s.Release(t.Context(), grant, last); !errors.Is(err, store.ErrRefused) || w.closed() {
+		t.Fatalf("%v, closed: %t", err, w.closed())
+	}
+	w.store.Script = nil
+	w.put(theSlot, must(register.Encode(Slot{Owner: "another", After: last, Fence: last + 10, Write: 1})))
+	if err := s.Release(t.Context(), grant, last); err != nil || !w.closed() {
+		t.Errorf("%v, closed: %t", err, w.closed())
+	}
+}
+
 // No two writes of a process have one number. A slot that has vanished gets one above all before: a newcomer takes a smaller
 // one, with an earlier fence, for an older copy.
 func TestTheNumbersOfWritesGrow(t *testing.T) {

@@ -163,7 +163,7 @@ func (s *poolSource) fit(cfg Config) error {
 	case fencedLead(*g) > fencedLead(s.cfg.Generator): // Acquire would not expect it
 		return config.In("Ahead", firn.NewSyntaxError("lead", fencedLead(*g).String(), "the slots are for generators that run ahead of the clock by "+fencedLead(s.cfg.Generator).String()+" at most: give both the same Generator"))
 	case s.rules.ticks(g.Lead()) > max(s.rules.ticks(fencedLead(*g)), s.rules.policyLead): // nor would newcomers
-		return config.In("Rollback", firn.NewSyntaxError("rollback", g.Rollback.String(), "the slots are for generators that run ahead of the clock by "+max(fencedLead(*g), s.cfg.Generator.Lead()).String()+" at most: give both the same Generator"))
+		return config.In("Rollback", firn.NewSyntaxError("rollback", g.Rollback.String(), "the slots are for generators that run ahead of the clock by "+max(fencedLead(*g), time.Duration(s.rules.policyLead)*g.Layout.Unit()).String()+" at most: give both the same Generator"))
 	case s.cfg.Pinned != nil && len(s.cfg.Spares) == 0 && switches(cfg.Generator.Rollback):
 		return errNoOther
 	case s.rules.strict > 0 && switches(cfg.Generator.Rollback):
