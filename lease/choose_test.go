@@ -98,6 +98,7 @@ func TestWhenAWorkerIsIdle(t *testing.T) {
 		"never used":                {rules{tolerance: time.Second}, Slot{Fence: -1}, -1},
 		"held":                      {rules{tolerance: time.Second}, Slot{Fence: 5000}, 7002},
 		"held, clocks that may not": {rules{}, Slot{Fence: 5000}, 5002},
+		"held in the first tick":    {rules{tolerance: time.Second}, Slot{Fence: 0}, 2002},
 		"given back":                {rules{tolerance: time.Second}, Slot{Fence: 5000, Free: true}, 5001},
 		"taken back":                {rules{tolerance: time.Second}, Slot{Fence: 5000, Free: true, Taken: true}, 7002},
 		"of one who is gone":        {rules{tolerance: time.Second}, Slot{Fence: 5000, Free: true, Taken: true, Gone: true}, 5001},

@@ -59,6 +59,8 @@ func TestAHolderKeepsWhatWasConfirmed(t *testing.T) {
 		return &Slot{Owner: owner, After: after, Fence: fence, revision: 8}
 	}
 	given := func(s *Slot) *Slot { s.Free = true; return s }
+	gone := slot("operator", 200, 200)
+	gone.Free, gone.Taken, gone.Gone = true, true, true
 	before := slot("other", 10, 50)
 	before.revision = 7
 	old := slot("other", noFence, 50)
@@ -96,6 +98,7 @@ func TestAHolderKeepsWhatWasConfirmed(t *testing.T) {
 		"another's, below the fence, after it":      {slot("other", 199, 300), 250, 200, "overlap"},
 		"another's, of a version that had no after": {slot("other", noFence, 300), 150, 200, "lost"},
 		"taken back":                                {given(slot("other", 200, 200)), 150, 200, "lost"},
+		"taken back at the fence, as of one gone":   {gone, 150, 200, "lost"},
 		"given back by another, below the fence":    {given(slot("other", 199, 250)), 150, 200, "overlap"},
 	} {
 		h := holding{worker: 3, after: 100, fence: 200, over: 7}
@@ -129,8 +132,10 @@ func TestALossNamesItsCause(t *testing.T) {
 		"taken back, or given back by another":                                                                       {Owner: "other", Free: true, After: 200, Fence: 200, revision: 8},
 	} {
 		for _, now := range []firn.Tick{150, 250} {
-			if _, err := easy().stand(h, found, now, 200, false); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v: want %s", err, want)
+			for _, late := range []bool{false, strings.Contains(want, "is held here up to")} { // an overlap is one however late it is found
+				if _, err := easy().stand(h, found, now, 200, late); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v: want %s (late: %t)", err, want, late)
+				}
 			}
 		}
 	}
@@ -176,6 +181,12 @@ func TestAReleaseRecordsTheLastTickUsed(t *testing.T) {
 			t.Errorf("%s, after the fence: %s, want %s", name, got, c.want)
 		}
 	}
+	// An embedded store forgets nothing, so the release is written however late it comes.
+	trusting := easy()
+	trusting.trusting = true
+	if got := verdict(trusting.leave(holding{worker: 3, after: 100, fence: 200, over: 7}, slot("me", 100, 200, false), 201, 150), nil); got != "(100,150] free" {
+		t.Errorf("in an embedded store, after the fence: %s", got)
+	}
 }
 
 // A claim of (100, 200] that was not used leaves the slot as it was found.
@@ -220,6 +231,11 @@ func TestAGrantAfterATriedReleaseIsNoLossOfTheStore(t *testing.T) {
 			t.Errorf("tried %v, last %d: %s, want %s", c.given, c.last, got, c.want)
 		}
 	}
+	h.given = true
+	older := &Slot{Owner: "me", After: 100, Fence: 199, revision: 8}
+	if got := verdict(easy().leave(h, older, 160, 100), nil); got != "(100,100] free, alarm" {
+		t.Errorf("an older copy of its own slot, after a release of an unused worker was tried: %s", got)
+	}
 }
 
 // A former holder that the store has forgotten ran ahead of its clock as far as the process that asks may, or by its policy.
@@ -233,6 +249,7 @@ func TestTheLeadOfAFormerHolder(t *testing.T) {
 		{0, 100, 104, 3},
 		{0, 100, 91, -10}, // a virtual clock that is behind
 		{0, 100, 150, 10}, // the tolerance
+		{1, 100, 91, 1},
 		{7, 100, 101, 7},
 		{7, 100, 91, 7},
 		{7, 100, 109, 8},
@@ -417,6 +434,10 @@ func TestALeadBeyondTheToleranceIsRefused(t *testing.T) {
 	policy := firn.Config{Layout: easy().layout, Clock: firn.ClockWall, Ahead: time.Millisecond, Rollback: firn.Rollback{firn.RunAhead(11)}}
 	if e := (*firn.RangeError)(nil); !errors.As(easy().counted(policy), &e) || e.Field != "Rollback" {
 		t.Errorf("the policy's: %v", easy().counted(policy))
+	}
+	policy.Ahead = 10 * time.Millisecond // all of the tolerance, of which nothing is left for the policy
+	if e := (*firn.RangeError)(nil); fencedLead(policy) != easy().tolerance || !errors.As(easy().counted(policy), &e) || e.Field != "Rollback" {
+		t.Errorf("the policy's, with a lead of %v: %v", fencedLead(policy), easy().counted(policy))
 	}
 	tiny := easy()
 	tiny.tolerance = time.Millisecond // less than what a steady clock alone may be ahead

@@ -35,13 +35,16 @@ func TestTheEndOfALayoutIsLoggedOnceBeforeAndOnceAfter(t *testing.T) {
 		}
 		log.Reset()
 	}
+	const warned = 90 * 24 * time.Hour
 	wantLog("far from its end", 0, "")
-	w.time.Pass(layout.End().Sub(noon) - endsSoon + time.Minute)
-	wantLog("near its end", 1, "level=WARN")
-	w.time.Pass(endsSoon / 2)
+	w.time.Pass(layout.End().Sub(noon) - warned - time.Minute)
+	wantLog("91 days before its end", 0, "")
+	w.time.Pass(2 * time.Minute)
+	wantLog("90 days before its end", 1, "level=WARN")
+	w.time.Pass(warned / 2)
 	wantLog("nearer to its end", 0, "")
-	w.time.Pass(endsSoon)
-	wantLog("after its end", 2, "level=ERROR") // and why no other worker is found
+	w.time.Pass(layout.End().Sub(w.time.Wall()))
+	wantLog("at its end", 2, "level=ERROR") // and why no other worker is found
 	w.time.Pass(endsSoon)
 	wantLog("long after its end", 0, "")
 

@@ -329,7 +329,7 @@ func TestALossIsCountedAndLoggedOnce(t *testing.T) {
 			}
 		}
 		for _, text := range []string{`level=WARN msg="worker lost`, `level=WARN msg="could not take another worker`} {
-			if s, n := l.State(), strings.Count(log.String(), text); s.Losses != want || int64(n) != want {
+			if s, n := l.State(), strings.Count(log.String(), text); s.Losses != want || s.Overlaps != 0 || int64(n) != want {
 				t.Errorf("%d losses are counted as %d, and %s is logged %d times: %s", want, s.Losses, text, n, log.String())
 			}
 		}
@@ -490,6 +490,14 @@ func TestTheNextLookAfterALossFollowsTheClaim(t *testing.T) {
 	if left := l.untilLook(); l.State().Worker != 2 || left != l.cfg.Look {
 		t.Errorf("worker %d is looked at in %v, want %v", l.State().Worker, left, l.cfg.Look)
 	}
+	// A claim is as old as its beginning.
+	source.give = []int64{3}
+	source.clock.Pass(6 * time.Second)
+	source.takes, source.fail = []time.Duration{0, time.Second}, ErrLost
+	l.turn(t.Context())
+	if left, want := l.untilLook(), l.cfg.Look-time.Second; l.State().Worker != 3 || left != want {
+		t.Errorf("worker %d, whose claim took a second, is looked at in %v, want %v", l.State().Worker, left, want)
+	}
 }
 
 // Between two looks at a worker of a short window there is never more time than a look allows, however often they fail.
@@ -563,6 +571,110 @@ func TestAnOverlapStopsTheGenerator(t *testing.T) {
 		if !slices.Equal(source.asked, []int64{1}) || s.Errors != want || s.Losses != 1 || s.Overlaps != 1 || !errors.Is(s.Err, errAway) {
 			t.Errorf("given back are %v, %+v", source.asked, s)
 		}
+	}
+}
+
+// Once its fence has passed, a slot is left as it is: the store may have lost it.
+func TestAWorkerWhoseFenceHasPassedIsNotReleased(t *testing.T) {
+	source := &fickle{leaver: &leaver{give: []int64{1}}}
+	l := must(start(context.Background(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}}))
+	must(l.Next(t.Context()))
+	l.halt(t.Context(), l.grant, errPast)
+	if _, err := l.Next(t.Context()); !errors.Is(err, firn.ErrFence) || source.asked != nil || l.State().Overlaps != 0 {
+		t.Errorf("%v; asked to take back %v; %+v", err, source.asked, l.State())
+	}
+}
+
+// The generator has left the worker meanwhile: what it has used of it is known there, and not to the one that halts it.
+func TestAWorkerThatIsNotInUseAnyMoreIsNotHalted(t *testing.T) {
+	l, _ := switching(t, &leaver{give: []int64{1}})
+	lost := l.grant
+	must(0, l.gen.Replace(firn.Grant{Worker: 9, After: lost.Through, Through: lost.Through + 10}))
+	l.halt(t.Context(), lost, ErrOverlap)
+	if source := l.source.(*leaver); source.asked != nil || l.grant != lost {
+		t.Errorf("asked to take back %v; it holds %+v", source.asked, l.grant)
+	}
+}
+
+// A searching source finds no other worker, and looks as it is told at the one that it lost.
+type searching struct {
+	*leaver
+	looks []time.Time
+	look  func(n int) error
+}
+
+func (s *searching) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
+	if len(s.give) == 0 {
+		<-ctx.Done()
+		return firn.Grant{}, context.Cause(ctx)
+	}
+	return s.leaver.Acquire(ctx, ask)
+}
+
+func (s *searching) Look(context.Context, firn.Grant) error {
+	s.looks = append(s.looks, time.Now())
+	return s.look(len(s.looks))
+}
+
+// While another worker is searched for, ids are issued of the lost one, whose slot is looked at as often as ever. A look
+// that finds its ticks granted to another ends them at once.
+func TestAnOverlapFoundDuringTheSearchStopsTheGenerator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(noon))
+		source := &searching{leaver: &leaver{give: []int64{1}}}
+		source.look = func(n int) error {
+			if n == 3 {
+				return errors.Join(ErrLost, ErrOverlap)
+			}
+			return ErrLost
+		}
+		l := must(start(t.Context(), source, Config{Generator: firn.Config{Layout: layout("41/0/4/12")}}))
+		began := time.Now()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			l.turn(context.Background())
+		}()
+		time.Sleep(2*defaultLook - time.Millisecond)
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Errorf("before the overlap: %v", err)
+		}
+		time.Sleep(2 * time.Millisecond)
+		if _, err := l.Next(t.Context()); !errors.Is(err, firn.ErrFence) || !slices.Equal(source.asked, []int64{1}) {
+			t.Errorf("after the overlap: %v; asked to take back %v", err, source.asked)
+		}
+		<-ended
+		for i, at := range source.looks {
+			if want := began.Add(time.Duration(i) * defaultLook); !at.Equal(want) {
+				t.Errorf("look %d is %v after the loss was found, want %v", i, at.Sub(began), want.Sub(began))
+			}
+		}
+		if len(source.looks) != 4 {
+			t.Errorf("%d looks in a search of %v", len(source.looks), time.Since(began))
+		}
+	})
+}
+
+// A useless source grants workers that hold no tick.
+type useless struct{ *fickle }
+
+func (u useless) Acquire(ctx context.Context, ask func() Ask) (firn.Grant, error) {
+	g, err := u.fickle.Acquire(ctx, ask)
+	if g.Worker != 1 {
+		g.After, g.Through = -2, -2
+	}
+	return g, err
+}
+
+// What a broken source grants for a lost worker cannot be used. The operator learns that.
+func TestAnotherWorkerThatCannotBeUsedIsAFailure(t *testing.T) {
+	source := useless{&fickle{leaver: &leaver{give: []int64{1, 2}}}}
+	var log strings.Builder
+	l := must(start(t.Context(), source, Config{Log: logTo(&log), Generator: firn.Config{Layout: layout("41/0/4/3"), Time: newMachine()}}))
+	source.look = ErrLost
+	l.turn(t.Context())
+	if s := l.State(); s.Worker != 1 || s.Errors != 1 || !errors.Is(s.Err, firn.ErrRange) || !strings.Contains(log.String(), `level=WARN msg="could not go on with another worker" worker=2`) {
+		t.Errorf("%+v: %s", s, log.String())
 	}
 }
 

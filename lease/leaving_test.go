@@ -83,9 +83,14 @@ func TestAWorkerLeftIsGivenBackUntilThatSucceeds(t *testing.T) {
 	source := &leaver{give: []int64{1, 2}}
 	l, clock := switching(t, source)
 	goBack(t, l, clock)
+	var log strings.Builder
+	l.cfg.Log = logTo(&log)
 	source.fail = func(context.Context, int64) error { return errAway }
 	for range 3 {
 		l.turn(context.Background())
+	}
+	if n := strings.Count(log.String(), `level=WARN msg="could not release a worker left" worker=1`); n != 3 || strings.Contains(log.String(), "worker released") {
+		t.Errorf("three failures are logged %d times: %s", n, log.String())
 	}
 	if s := l.State(); s.Errors != 3 || s.Err != nil { // nothing is wrong with the worker in use
 		t.Errorf("%+v", s)
@@ -95,6 +100,9 @@ func TestAWorkerLeftIsGivenBackUntilThatSucceeds(t *testing.T) {
 	l.turn(context.Background())
 	if !slices.Equal(source.asked, []int64{1, 1, 1, 1}) || !slices.Equal(source.released, []int64{1}) {
 		t.Errorf("asked to take back %v, and took %v", source.asked, source.released)
+	}
+	if n := strings.Count(log.String(), `msg="worker released" worker=1`); n != 1 {
+		t.Errorf("the release is logged %d times: %s", n, log.String())
 	}
 	if err := l.Close(context.Background()); err != nil || !slices.Equal(source.released, []int64{1, 2}) {
 		t.Errorf("%v, took back %v", err, source.released)
@@ -177,7 +185,7 @@ func TestCloseReleasesAWorkerLeftAndGrantedAgainOnce(t *testing.T) {
 }
 
 func TestAWorkerLeftIsGivenUpWhenItsFenceHasFreedIt(t *testing.T) {
-	source := &leaver{give: []int64{1, 2}, fail: func(context.Context, int64) error { return errAway }}
+	source := &leaver{give: []int64{1, 2, 3}, fail: func(context.Context, int64) error { return errAway }}
 	l, clock := switching(t, source)
 	goBack(t, l, clock)
 	l.turn(context.Background())
@@ -187,15 +195,42 @@ func TestAWorkerLeftIsGivenUpWhenItsFenceHasFreedIt(t *testing.T) {
 	if !slices.Equal(source.asked, []int64{1, 1}) {
 		t.Errorf("asked to take back %v", source.asked)
 	}
+	// Close has ended the turn: it tries itself.
+	must(l.Next(t.Context()))
+	goBack(t, l, clock)
+	clock.Pass(3 * time.Minute)
+	source.asked = nil
+	ended, cancel := context.WithCancel(context.Background())
+	source.fail = func(ctx context.Context, _ int64) error { cancel(); return ctx.Err() }
+	l.turn(ended)
+	if !slices.Equal(source.asked, []int64{2}) || len(l.left) != 1 {
+		t.Errorf("asked to take back %v; left for Close are %+v", source.asked, l.left)
+	}
+}
+
+// The turn ends while the release is confirmed.
+func TestAReleaseThatSucceedsAtTheLastMomentIsLogged(t *testing.T) {
+	source := &leaver{give: []int64{1, 2}}
+	l, clock := switching(t, source)
+	goBack(t, l, clock)
+	var log strings.Builder
+	l.cfg.Log = logTo(&log)
+	ctx, cancel := context.WithCancel(t.Context())
+	source.fail = func(context.Context, int64) error { cancel(); return nil }
+	l.turn(ctx)
+	if n := strings.Count(log.String(), `msg="worker released" worker=1`); n != 1 || !slices.Equal(source.released, []int64{1}) {
+		t.Errorf("logged %d times, released are %v: %s", n, source.released, log.String())
+	}
 }
 
 // TestAReleaseThatHangsKeepsNeitherTheWorkerInUseNorOtherReleasesWaiting: the fence
 // is moved before it, and at the next turn the others come first.
 func TestAReleaseThatHangsKeepsNeitherTheWorkerInUseNorOtherReleasesWaiting(t *testing.T) {
-	source := &leaver{give: []int64{1, 2, 3}}
+	source := &leaver{give: []int64{1, 2, 3, 4}}
 	l, clock := switching(t, source)
-	goBack(t, l, clock)
-	goBack(t, l, clock)
+	for range 3 {
+		goBack(t, l, clock)
+	}
 	clock.Pass(50 * time.Second) // it is to be renewed
 	renewals := l.State().Renewals
 	ctx, cancel := context.WithCancel(context.Background())
@@ -210,8 +245,11 @@ func TestAReleaseThatHangsKeepsNeitherTheWorkerInUseNorOtherReleasesWaiting(t *t
 	if s := l.State(); s.Renewals != renewals+1 {
 		t.Errorf("not renewed: %+v", s)
 	}
+	if !slices.Equal(source.asked, []int64{1}) {
+		t.Errorf("without time for more, asked for are %v", source.asked)
+	}
 	l.turn(context.Background())
-	if !slices.Equal(source.released, []int64{2, 1}) {
+	if !slices.Equal(source.released, []int64{2, 3, 1}) || len(source.asked) != 4 {
 		t.Errorf("given back are %v, asked for %v", source.released, source.asked)
 	}
 }
@@ -498,6 +536,9 @@ func TestAFailureAfterASwitchIsLogged(t *testing.T) {
 		if n := strings.Count(log.String(), "could not switch worker"); n != round+1 {
 			t.Errorf("%d failures are logged %d times:\n%s", round+1, n, log.String())
 		}
+		if n := strings.Count(log.String(), `level=WARN msg="the clock went back, switching worker" worker=`); n != round+1 {
+			t.Errorf("%d switches are logged %d times:\n%s", round+1, n, log.String())
+		}
 	}
 }
 
@@ -505,10 +546,15 @@ func TestAFailureAfterASwitchIsLogged(t *testing.T) {
 func TestASwitchHurriesTheNextLook(t *testing.T) {
 	l, clock := switching(t, &leaver{give: []int64{1, 2}})
 	for _, want := range []bool{false, true} {
+		pause, end := l.awaited(t.Context())
 		if want {
 			goBack(t, l, clock)
+			if pause.Err() == nil {
+				t.Error("the pause that was under way goes on")
+			}
+			end()
+			pause, end = l.awaited(t.Context())
 		}
-		pause, end := l.awaited(t.Context())
 		if ended := pause.Err() != nil; ended != want {
 			t.Errorf("after a switch: %t; the pause has ended: %t", want, ended)
 		}

@@ -111,7 +111,7 @@ func TestAnUnfencedSteadyClockStaysNearASlewedWallClock(t *testing.T) {
 // A number that does not fit is given back, and is no switch.
 func TestASwitchRefusesANumberThatDoesNotFit(t *testing.T) {
 	clock := newMachine()
-	numbers := []int64{3, 99, 4}
+	numbers := []int64{3, 99, -1, 4}
 	l := kept(FixedFunc(func(context.Context) (int64, error) {
 		n := numbers[0]
 		numbers = numbers[1:]
@@ -120,11 +120,13 @@ func TestASwitchRefusesANumberThatDoesNotFit(t *testing.T) {
 	clock.Pass(10 * time.Second)
 	must(l.Next(t.Context()))
 	clock.Step(-5 * time.Second)
-	if _, err := l.Next(t.Context()); !errors.Is(err, firn.ErrRange) {
-		t.Error(err)
-	}
-	if s := l.State(); s.Switches != 0 || s.Err == nil || len(l.spare) != 0 {
-		t.Errorf("%+v, spare %v", s, l.spare)
+	for range 2 {
+		if _, err := l.Next(t.Context()); !errors.Is(err, firn.ErrRange) {
+			t.Error(err)
+		}
+		if s := l.State(); s.Switches != 0 || s.Err == nil || len(l.spare) != 0 {
+			t.Errorf("%+v, spare %v", s, l.spare)
+		}
 	}
 	if _, err := l.Next(t.Context()); err != nil || l.State().Worker != 4 {
 		t.Errorf("%v, %+v", err, l.State())
@@ -185,15 +187,17 @@ func TestALateAnswerAboutAnEarlierGrantOfTheSameWorker(t *testing.T) {
 			must(l.Next(t.Context()))
 			earlier := l.grant
 			source.looks = c.looks
+			var switched firn.Grant
 			source.during = func() {
 				clock.Step(-5 * time.Second)
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
 				_, _ = l.Next(ctx) // switches, and would wait for its grant
+				switched = l.grant
 			}
 			l.turn(t.Context())
-			if l.grant.After <= earlier.After {
-				t.Fatalf("it holds %+v, and did before the switch: %+v", l.grant, earlier)
+			if switched.After <= earlier.After || l.grant != switched {
+				t.Fatalf("it holds %+v; it switched from %+v to %+v", l.grant, earlier, switched)
 			}
 			clock.Pass(l.gen.Layout().Time(l.grant.After + 1).Sub(clock.Wall()))
 			if _, err := l.Next(t.Context()); err != nil {
@@ -357,6 +361,49 @@ func TestANewHolderAsksForTicksAboveThePolicysLead(t *testing.T) {
 		}
 		if got := ask.From - ask.Now; got != want {
 			t.Errorf("%T: it asks for %d ticks ahead, want %d", source, got, want)
+		}
+		// A pause between two readings of the clock would change that: it reads the clock once.
+		l.cfg.Generator.Time = pausing{clock}
+		if ask := l.newAsk(0); ask.From-ask.Now != want {
+			t.Errorf("%T: paused after it read the clock it asks for %d ticks ahead, want %d", source, ask.From-ask.Now, want)
+		}
+	}
+}
+
+// A granted source grants from a tick on, whatever it is asked for, and takes a while.
+type granted struct {
+	forgetful
+	traits Traits
+	after  firn.Tick
+	during func()
+}
+
+func (g granted) Traits() Traits { return g.traits }
+func (g granted) Acquire(_ context.Context, ask func() Ask) (firn.Grant, error) {
+	g.during()
+	return firn.Grant{Worker: 3, After: g.after, Through: g.after + 600_000}, nil
+}
+
+// A grant of a source that knows what was used is used from its first tick on. Any other is used above all that an earlier
+// process may have reached by then, if that is later.
+func TestWhereInItsGrantANewHolderBegins(t *testing.T) {
+	for name, c := range map[string]struct {
+		fences bool
+		after  firn.Tick // from the start on
+		want   firn.Tick
+	}{
+		"with fences":                      {true, 1000, 1000},
+		"without":                          {false, 1000, 8000},
+		"without, at the present":          {false, 8000, 8000},
+		"without, and it begins later":     {false, 9000, 9000},
+		"with fences, and it begins later": {true, 9000, 9000},
+	} {
+		clock := newMachine()
+		begun := must(layout("41/0/4/3").Tick(clock.Wall()))
+		source := granted{traits: Traits{Fences: c.fences}, after: begun + c.after, during: func() { clock.Pass(3 * time.Second) }}
+		l := kept(source, firn.Config{Time: clock, Layout: layout("41/0/4/3"), Clock: firn.ClockVirtual, Ahead: 5 * time.Second, Start: firn.StartZero})
+		if got := partsOf(l.Layout(), must(l.Next(t.Context()))).Tick; got != begun+c.want+1 {
+			t.Errorf("%s: the first id is of tick %d, want %d", name, got-begun, c.want+1)
 		}
 	}
 }
