@@ -160,11 +160,15 @@ func TestANewcomerCanceledWhileItWaits(t *testing.T) {
 	errStop := errors.New("SIGTERM")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	w := newWorld(t)
+	var reads int // before it was canceled
 	s, ask := w.slots(t, func(c *Config) {
-		c.Store, c.Generator.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, func() { cancel(errStop) }}
+		c.Store, c.Generator.Time = remote{c.Store, w.time.Wall, nil}, endsAsleep{w.time, func() { reads = w.store.Counts().Get; cancel(errStop) }}
 	})
 	_, err := s.Acquire(ctx, ask)
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, errStop) || !strings.Contains(err.Error(), "wait 12s, as the pool is new") || strings.Contains(err.Error(), "each try waits") {
+	if n := w.store.Counts().Get - reads; n != 0 {
+		t.Errorf("canceled, it has read %d times", n)
+	}
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, errStop) || !strings.Contains(err.Error(), "wait 12s, as the pool is new") || strings.Contains(err.Error(), "each try") {
 		t.Errorf("%v", err)
 	}
 	if errors.Is(err, store.ErrConflict) {

@@ -363,6 +363,29 @@ func TestTheClockOfALoanWithoutAStoresClock(t *testing.T) {
 	if got, want := loan.Now(), must(loan.Layout().Tick(w.time.Wall())); got != want {
 		t.Errorf("it shows %d, want %d", got, want)
 	}
+	if got, want := loan.Clock(), loan.Now(); got != want {
+		t.Errorf("before any look its clock is %d, want the present, %d", got, want)
+	}
+}
+
+// The program may use its ticks while the store is away, but the store may have forgotten the loan since the last look.
+func TestALookThatFailsNeitherEndsALoanNorMovesItsClock(t *testing.T) {
+	w := newWorld(t)
+	s := w.lenders(1)
+	p := s[0].lend(t)
+	loan := s[0].loans[p.handle]
+	must(loan.Look(background, p.fence))
+	before := loan.Clock()
+	w.time.Pass(time.Second)
+	w.store.Script = func(storetest.Call) storetest.Outcome { return storetest.Refuse }
+	for what, do := range map[string]func(context.Context, firn.Tick) (firn.Tick, error){"a look": loan.Look, "a renewal": loan.Renew} {
+		if _, err := do(background, p.fence); !errors.Is(err, store.ErrRefused) || errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := loan.Clock(); got != before || loan.Now() != before+1000 {
+			t.Errorf("after %s that failed its clock is %d, want %d, and the present %d", what, got, before, loan.Now())
+		}
+	}
 }
 
 // The program waits 2 s for an answer, and a call of the store may take as long.

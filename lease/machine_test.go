@@ -6,12 +6,14 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/lease"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/filestore"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -54,7 +56,7 @@ func TestOnThisMachineIsRefusedWhereItWouldBeUnsafe(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-	if _, err := lease.OnThisMachine(ctx, lease.Config{}); !errors.Is(err, store.ErrRefused) {
+	if _, err := lease.OnThisMachine(ctx, lease.Config{}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "in Kubernetes") {
 		t.Errorf("in a pod: %v", err)
 	}
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
@@ -63,5 +65,37 @@ func TestOnThisMachineIsRefusedWhereItWouldBeUnsafe(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(state); err != nil || len(entries) != 0 {
 		t.Errorf("it was refused and has made %v, %v", entries, err)
+	}
+}
+
+// A store that cannot be made is said by name.
+func TestOnThisMachineReportsAStoreThatCannotBeMade(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	dir := filepath.Join(state, "firn")
+	if err := os.WriteFile(dir, []byte("no folder"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := lease.OnThisMachine(context.Background(), lease.Config{}); err == nil || l != nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%v, %v", l, err)
+	}
+}
+
+// The warning is not for machines, whose processes all see the store.
+func TestOnlyInAContainerOnThisMachineWarnsOfOtherStores(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("container", "")
+	if filestore.InContainer() {
+		t.Skip("this is one")
+	}
+	var log bytes.Buffer
+	l, err := lease.OnThisMachine(context.Background(), lease.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(context.Background()); err != nil || strings.Contains(log.String(), "in a container") {
+		t.Errorf("%v: %s", err, &log)
 	}
 }

@@ -47,27 +47,29 @@ func TestCloseOfAWrappedFixedSourceSaysThatIDsAreAhead(t *testing.T) {
 
 // Ticks of two layouts are not comparable: a spare that an earlier process had was granted below its ids.
 func TestAFixedSourceIsKeptInOneLayout(t *testing.T) {
-	source := lease.Fixed(7)
-	clock := firntest.NewClock(noonUTC)
-	keep := func(layout string) (*lease.Lease, error) {
-		l, err := firn.ParseLayout(layout)
-		if err != nil {
-			t.Fatal(err)
+	function := lease.FixedFunc(func(context.Context) (int64, error) { return 7, nil })
+	for name, source := range map[string]lease.Source{"Fixed": lease.Fixed(7), "FixedFunc": function} {
+		clock := firntest.NewClock(noonUTC)
+		keep := func(layout string) (*lease.Lease, error) {
+			l, err := firn.ParseLayout(layout)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return lease.Keep(t.Context(), source, lease.Config{Generator: firn.Config{Layout: l, Time: clock}})
 		}
-		return lease.Keep(t.Context(), source, lease.Config{Generator: firn.Config{Layout: l, Time: clock}})
-	}
-	for range 2 {
-		l, err := keep("40/0/10/12,unit=10ms")
-		if err != nil {
-			t.Fatal(err)
+		for range 2 {
+			l, err := keep("40/0/10/12,unit=10ms")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			clock.Pass(time.Minute)
 		}
-		if err := l.Close(t.Context()); err != nil {
-			t.Fatal(err)
+		if _, err := keep("41/0/10/12"); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "a source of its own") {
+			t.Errorf("%s: another layout: %v", name, err)
 		}
-		clock.Pass(time.Minute)
-	}
-	if _, err := keep("41/0/10/12"); !errors.Is(err, firn.ErrSyntax) || !strings.Contains(err.Error(), "a source of its own") {
-		t.Errorf("another layout: %v", err)
 	}
 }
 

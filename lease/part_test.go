@@ -231,7 +231,7 @@ func TestRoundTripsOfJoiningALargePool(t *testing.T) {
 
 // A part and its record fail together with what fails.
 func TestErrorsOfReadingAPart(t *testing.T) {
-	for _, key := range []string{"list firn/default/slot/0/12", "get firn/default/pool"} {
+	for _, key := range []string{"list firn/default/slot/0/12", "list firn/default/slot/0/1", "list firn/default/", "get firn/default/pool"} {
 		w := newWorld(t)
 		s, ask, _ := w.newcomer(t, func(c *Config) {
 			c.Store = &scripted{Store: w.mem, call: func(what, k string) error {

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -149,7 +150,8 @@ func TestAWaitInWhichTheStoreRefusesWritesBeginsAgain(t *testing.T) {
 
 func TestASlotNeverGivenBackIsWaitedForOnce(t *testing.T) {
 	w := newWorld(t)
-	two := func(c *Config) { w.shared(c); c.Generator.Layout = layout("41/0/1/12") }
+	var log strings.Builder
+	two := func(c *Config) { w.shared(c); c.Generator.Layout, c.Log = layout("41/0/1/12"), logTo(&log) }
 	w.start(two) // and crashes
 	w.time.Pass(2 * time.Minute)
 	for i, want := range []time.Duration{grace, 0, 0} {
@@ -162,6 +164,21 @@ func TestASlotNeverGivenBackIsWaitedForOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.time.Pass(time.Minute)
+	}
+	for _, why := range []string{"the pool is new, or its store may have forgotten holders", "a worker was never returned, and no fence lies ahead: its store may have been set back"} {
+		if n := strings.Count(log.String(), fmt.Sprintf("level=INFO msg=\"waiting before a worker is granted\" pool=default for=12s because=%q", why)); n != 1 {
+			t.Errorf("a wait because %s is logged %d times:\n%s", why, n, log.String())
+		}
+	}
+}
+
+// The grace is no multiple of the time after which the pool is read again.
+func TestANewcomerWaitsNoLongerThanTheGrace(t *testing.T) {
+	w := newWorld(t)
+	began := w.time.Monotonic()
+	l := w.start(w.shared, func(c *Config) { c.Look = 2500 * time.Millisecond })
+	if took, want := w.time.Monotonic()-began, graceOf(l.cfg.Look, time.Millisecond); took != want || want%patience(l.cfg.Look) == 0 {
+		t.Errorf("it waited %v, want %v", took, want)
 	}
 }
 

@@ -44,6 +44,9 @@ func TestKeysOfOthersAreLeftAlone(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	if err := new(Slot).read(store.Entry{Key: "firn/p/slot/0/3", Value: []byte(`{"after":"3",`), Revision: 3}, record.Layout); !errors.Is(err, store.ErrForeign) || !strings.Contains(err.Error(), "JSON") {
+		t.Errorf("a record that was cut off: %v", err)
+	}
 	if got, want := p.slot(1, 3), (Slot{Datacenter: 1, Worker: 3, Fence: -1}); got != want {
 		t.Errorf("one never used: %+v", got)
 	}

@@ -160,6 +160,35 @@ func TestCheckFailsOnceTheFenceHasPassedOrIsUsedUp(t *testing.T) {
 	}
 }
 
+// The generator tells the lease of each switch while its callers wait. One that reads the state meanwhile must not wait for
+// the generator in turn.
+func TestWhoReadsTheStateBesideSwitchesIsNotStuck(t *testing.T) {
+	l, clock := switching(t, &leaver{give: []int64{1}})
+	clock.Pass(10 * time.Minute) // past the fence, so that Check compares it
+	switched := make(chan struct{})
+	go func() {
+		defer close(switched)
+		for n := range int64(20_000) {
+			if err := l.gen.Replace(firn.Grant{Worker: 2 + n%2, After: l.grant.After, Through: l.grant.Through}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for ended := false; !ended; {
+		select {
+		case <-switched:
+			ended = true
+		default:
+		}
+		if s := l.State(); s.Worker < 1 || s.Worker > 3 {
+			t.Errorf("%+v", s)
+		}
+		if err := l.Check(); !errors.Is(err, firn.ErrFence) {
+			t.Error(err)
+		}
+	}
+}
+
 // A shaky clock panics when it is read.
 type shaky struct{ firn.TimeSource }
 
