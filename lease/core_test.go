@@ -132,7 +132,7 @@ func TestALossNamesItsCause(t *testing.T) {
 		"taken back, or given back by another":                                                                       {Owner: "other", Free: true, After: 200, Fence: 200, revision: 8},
 	} {
 		for _, now := range []firn.Tick{150, 250} {
-			for _, late := range []bool{false, strings.Contains(want, "is held here up to")} { // an overlap is one however late it is found
+			for _, late := range []bool{false, strings.Contains(want, "is held here up to")} { // an overlap has the same cause however late it is found
 				if _, err := easy().stand(h, found, now, 200, late); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%v: want %s (late: %t)", err, want, late)
 				}

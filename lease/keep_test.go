@@ -585,7 +585,7 @@ func TestAWorkerWhoseFenceHasPassedIsNotReleased(t *testing.T) {
 	}
 }
 
-// The generator has left the worker meanwhile: what it has used of it is known there, and not to the one that halts it.
+// The generator has left the worker meanwhile, and has reported its last tick. A halt does not know that tick.
 func TestAWorkerThatIsNotInUseAnyMoreIsNotHalted(t *testing.T) {
 	l, _ := switching(t, &leaver{give: []int64{1}})
 	lost := l.grant
@@ -596,7 +596,7 @@ func TestAWorkerThatIsNotInUseAnyMoreIsNotHalted(t *testing.T) {
 	}
 }
 
-// A searching source finds no other worker, and looks as it is told at the one that it lost.
+// A searching source finds no other worker. Its function look answers each look at the lost one.
 type searching struct {
 	*leaver
 	looks []time.Time

@@ -3,7 +3,9 @@ package lease
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -160,27 +162,32 @@ func TestCheckFailsOnceTheFenceHasPassedOrIsUsedUp(t *testing.T) {
 	}
 }
 
-// The generator tells the lease of each switch while its callers wait. One that reads the state meanwhile must not wait for
-// the generator in turn.
+// The generator reports each switch to the lease while it holds its lock. A reader of the state that held the lock of the
+// lease, and waited for that of the generator, would stop both for ever.
 func TestWhoReadsTheStateBesideSwitchesIsNotStuck(t *testing.T) {
 	l, clock := switching(t, &leaver{give: []int64{1}})
-	clock.Pass(10 * time.Minute) // past the fence, so that Check compares it
-	switched := make(chan struct{})
-	go func() {
-		defer close(switched)
-		for n := range int64(20_000) {
-			if err := l.gen.Replace(firn.Grant{Worker: 2 + n%2, After: l.grant.After, Through: l.grant.Through}); err != nil {
-				t.Error(err)
+	after, through := l.grant.After, l.grant.Through
+	clock.Pass(10 * time.Minute) // past the fence, which Check compares, since the generator has a tick less
+	l.settled = runtime.Gosched  // which makes it likely that they meet
+	var callers sync.WaitGroup
+	for worker := range int64(4) {
+		callers.Go(func() {
+			for range 5000 {
+				if err := l.gen.Replace(firn.Grant{Worker: worker, After: after, Through: through - 1}); err != nil {
+					t.Error(err)
+				}
 			}
-		}
-	}()
+		})
+	}
+	switched := make(chan struct{})
+	go func() { defer close(switched); callers.Wait() }()
 	for ended := false; !ended; {
 		select {
 		case <-switched:
 			ended = true
 		default:
 		}
-		if s := l.State(); s.Worker < 1 || s.Worker > 3 {
+		if s := l.State(); s.Worker < 0 || s.Worker > 3 {
 			t.Errorf("%+v", s)
 		}
 		if err := l.Check(); !errors.Is(err, firn.ErrFence) {
