@@ -8,7 +8,6 @@ import (
 
 	"github.com/firn-id/firn/bench/internal/host"
 	"github.com/firn-id/firn/bench/internal/network"
-	"github.com/firn-id/firn/bench/internal/program"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
@@ -71,7 +70,21 @@ func redisCLI(s *servers.Server, args ...string) (string, error) {
 const waitTime = 60 * time.Second
 
 // await waits until a condition holds that a store reaches by itself.
-func await(what string, is func() (bool, error)) error { return program.Await(what, waitTime, is) }
+func await(what string, is func() (bool, error)) error {
+	var last error
+	for deadline := time.Now().Add(waitTime); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		ok, err := is()
+		if ok {
+			return nil
+		}
+		last = err
+	}
+	err := fmt.Errorf("timeout after %v: %s", waitTime, what)
+	if last != nil {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	return err
+}
 
 // follows waits until a node is a replica that has caught up with its primary.
 func (r *redisNode) follows() error {

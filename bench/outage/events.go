@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/firn-id/firn/bench/internal/program"
 	"github.com/firn-id/firn/store/storetest/servers"
 )
 
@@ -21,10 +20,8 @@ type event struct {
 	happen func() error
 }
 
-const (
-	away     = 3 * time.Second  // how long the store is unreachable
-	patience = 30 * time.Second // with the server
-)
+// away is how long the store is unreachable.
+const away = 3 * time.Second
 
 func events(s *server, redis *servers.Server) []event {
 	return []event{
@@ -61,9 +58,7 @@ func (s *server) reload(all bool) error {
 		if err := s.Signal(syscall.SIGHUP); err != nil {
 			return err
 		}
-		if err := program.Await("the new configuration is in force", patience, func() (bool, error) {
-			return s.Log.Count(inForce) > seen, nil
-		}); err != nil {
+		if err := wait("the new configuration is in force", func() bool { return s.Log.Count(inForce) > seen }); err != nil {
 			return errors.Join(err, errors.New(s.Log.String()))
 		}
 	}
@@ -83,10 +78,13 @@ func (s *server) handOver() error {
 	if err != nil {
 		return fmt.Errorf("firn workers release %d: %w: %s", worker, err, out)
 	}
-	return program.Await("the server takes another worker", patience, func() (bool, error) {
-		now, err := s.worker()
-		return err == nil && now != worker, err
+	var failed error
+	err = wait("the server takes another worker", func() bool {
+		var now int64
+		now, failed = s.worker()
+		return failed != nil || now != worker
 	})
+	return errors.Join(failed, err)
 }
 
 // worker returns the worker in use.
@@ -106,4 +104,14 @@ func (s *server) worker() (int64, error) {
 		return 0, fmt.Errorf("GET /v1/namespaces/orders: %s, and no worker", answer.Status)
 	}
 	return *state.Worker, nil
+}
+
+// wait polls for a state.
+func wait(what string, is func() bool) error {
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("timeout after 30 s: %s", what)
+		}
+	}
+	return nil
 }

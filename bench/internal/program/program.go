@@ -143,23 +143,6 @@ func Build(to, pkg string) error {
 	return nil
 }
 
-// Await waits until a condition holds.
-func Await(what string, within time.Duration, is func() (bool, error)) error {
-	var last error
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		ok, err := is()
-		if ok {
-			return nil
-		}
-		last = err
-	}
-	err := fmt.Errorf("timeout after %v: %s", within, what)
-	if last != nil {
-		err = fmt.Errorf("%w: %w", err, last)
-	}
-	return err
-}
-
 // Median returns the median of a figure of some results.
 func Median[R any, F cmp.Ordered](results []R, of func(R) F) F {
 	figures := make([]F, len(results))
