@@ -67,20 +67,25 @@ func ended(w *world, a act) error {
 }
 
 // restart starts a process again, perhaps with a wrong clock. The clock is never far behind: such a process
-// could wait forever for a worker with a fence in its past, since others take those first. If the store has
-// lost a holder, only the agreement of clocks within the grace protects it.
+// could wait forever for a worker with a fence in its past, since others take those first.
 func (w *world) restart(a act) {
-	ahead, most := time.Duration(0), tolerance
-	if w.store.forgets {
-		most = time.Second
-	}
-	if a.rng.IntN(2) == 0 && wallclock.Supported() {
+	ahead := time.Duration(0)
+	if most := w.store.newcomers(); a.rng.IntN(2) == 0 && wallclock.Supported() {
 		ahead = between(a.rng, -time.Second, most)
 	}
 	if err := a.on.start(ahead); err != nil {
 		w.log.printf("%s does not start: %v", a.on.name, err)
 		w.stuck.Add(1)
 	}
+}
+
+// newcomers returns how far the clocks of new processes may be ahead. If the store has lost a holder,
+// only the agreement of clocks within the grace protects it.
+func (b *backend) newcomers() time.Duration {
+	if b.forgets {
+		return time.Second
+	}
+	return tolerance
 }
 
 // clockBy sets the wall clock of a process forward or back, and after a while to another time within

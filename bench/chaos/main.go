@@ -72,7 +72,12 @@ func names() (all []string) {
 // choice returns the stores of a run.
 func choice(s settings) (chosen []maker, err error) {
 	if s.stores == "" {
-		return slices.DeleteFunc(slices.Clone(makers), func(m maker) bool { return s.short && m.long }), nil
+		for _, m := range makers {
+			if !s.short || !m.long {
+				chosen = append(chosen, m)
+			}
+		}
+		return chosen, nil
 	}
 	for name := range strings.SplitSeq(s.stores, ",") {
 		k := slices.Index(names(), name)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -59,11 +61,15 @@ func (r *redisNode) role() ([]string, error) {
 func (r *redisNode) cli(args ...string) (string, error) { return redisCLI(r.server, args...) }
 
 func redisCLI(s *servers.Server, args ...string) (string, error) {
-	answer, err := output("redis-cli", append([]string{"-p", fmt.Sprint(s.Port())}, args...)...)
-	if strings.HasPrefix(answer, "ERR") {
-		err = fmt.Errorf("redis-cli %q: %s", args, answer)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	args = append([]string{"-p", fmt.Sprint(s.Port())}, args...)
+	out, err := exec.CommandContext(ctx, "redis-cli", args...).CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil || strings.HasPrefix(text, "ERR") {
+		return text, fmt.Errorf("redis-cli %q: %w: %s", args, err, text)
 	}
-	return answer, err
+	return text, nil
 }
 
 // waitTime bounds how long a store may take to settle.
