@@ -175,7 +175,8 @@ func (s *Namespace) Look(ctx context.Context) error {
 // Raise makes all later ids greater than last: for a table that has ids already, or a store
 // that has forgotten some. It never lowers. Errors are those of [Namespace.Next], and a
 // *[firn.RangeError] for a last that is below 0, which is no id, or above Max. With Config.MustExist a sequence that is missing
-// or was set back is raised only by a last of 1 or more that is not below what this process has had.
+// or was set back is raised only by a last of 1 or more that is not below what this process has had. A missing one is made
+// with Config.Form, so a program that only raises needs the Form of those who take ids.
 func (s *Namespace) Raise(ctx context.Context, last firn.ID) error {
 	err := config.Check("last id", last, 0, s.all.cfg.Max, "up to Max")
 	if err != nil {

@@ -93,7 +93,7 @@ named counter in the store instead. The default store is a folder of this user.`
 func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func(*lease.Lease) error) error {
 	flags.leases = true
 	return flags.with(ctx, func(s store.Store) error {
-		if err := refuseForgetful(flags.store, !cfg.Generator.From.IsZero(), false); err != nil {
+		if err := refuseForgetful(flags.store, !cfg.Generator.From.IsZero()); err != nil {
 			return err
 		}
 		cfg.Store = s
@@ -106,15 +106,11 @@ func withLease(ctx context.Context, flags *storeFlags, cfg lease.Config, do func
 	})
 }
 
-// refuseForgetful refuses, over a store that ends with the process, a clock that begins at a time of its own and counters that
-// must exist.
-func refuseForgetful(url string, begins, exists bool) error {
-	switch {
-	case url != "memory:":
-	case begins:
-		return usage(errors.New("--clock-from (clock_from in a configuration) needs a store that keeps fences: over memory: each process would repeat the ids from that time on. Use file:FOLDER or another store, or leave it out"))
-	case exists:
-		return usage(errors.New("must_exist in a configuration needs a store that keeps counters: memory: has none when a process starts. Use file:FOLDER or another store, or leave it out"))
+// refuseForgetful refuses a clock that begins at a time of its own over a store that forgets the fences of its ids. Package
+// issuing does so for those of a configuration.
+func refuseForgetful(url string, begins bool) error {
+	if begins && url == "memory:" {
+		return usage(errors.New("--clock-from needs a store that keeps fences: over memory: each process would repeat the ids from that time on. Use file:FOLDER or another store, or leave it out"))
 	}
 	return nil
 }

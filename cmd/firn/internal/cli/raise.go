@@ -126,7 +126,7 @@ func lastNumber(format *numbering.Format, text string) (firn.ID, error) {
 	case err != nil:
 		return 0, fmt.Errorf("the last id in use: %w", err)
 	case number.Begins.After(firn.SystemTime().Wall().Add(24 * time.Hour)): // a clock that is ahead by less may have made it
-		return 0, fmt.Errorf("the last id in use: the period of %s begins only at %s: the counter would stay in that period until it ends",
+		return 0, fmt.Errorf("the last id in use: the period of %s begins only at %s: the counter would stay in that period until it ends (if a clock that was ahead made that number, raise the counter in a program: Raise of package sequence)",
 			text, number.Begins.Format(time.RFC3339))
 	}
 	return number.ID, nil

@@ -105,11 +105,7 @@ use and share one generator, which the flags configure.`,
 			case err != nil:
 				return err
 			}
-			begins, exists := !base.Generator.From.IsZero(), false
-			for _, n := range cfg.Namespaces {
-				begins, exists = begins || n.ClockFrom != "", exists || n.MustExist
-			}
-			if err := refuseForgetful(flags.store, begins, exists); err != nil {
+			if err := refuseForgetful(flags.store, !base.Generator.From.IsZero()); err != nil {
 				return errors.Join(err, s.Close())
 			}
 			// Ports before workers: a server that cannot listen need not take a worker.
@@ -123,7 +119,7 @@ use and share one generator, which the flags configure.`,
 			}
 			defer stopTraces(ctx, traces, log)
 			err = server.Start(ctx, server.Config{
-				Settings: cfg, Base: base, Store: s, Log: log, LogLost: lines.Lost, Traces: traces, Version: currentVersion().Version, Linger: linger,
+				Settings: cfg, Base: base, Store: s, Forgetful: flags.store == "memory:", Log: log, LogLost: lines.Lost, Traces: traces, Version: currentVersion().Version, Linger: linger,
 				Follow: func(srv *server.Server) func() {
 					return follow(ctx, srv, server.Watch{Config: configFile, Hangup: hangup}, log)
 				},

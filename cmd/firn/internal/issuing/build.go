@@ -29,6 +29,9 @@ func (b *builder) build(ctx context.Context, cfg settings.Config) error {
 		b.onFirstUse(ctx)
 		return nil
 	}
+	if err := b.checkForgetful(cfg); err != nil {
+		return err
+	}
 	if err := b.joinPools(ctx, cfg.Namespaces); err != nil {
 		return err
 	}
@@ -39,6 +42,25 @@ func (b *builder) build(ctx context.Context, cfg settings.Config) error {
 			return errors.Join(append(errs, fmt.Errorf("namespace %s: %w", name, err))...) // the store may be away: do not wait for it again
 		}
 		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// checkForgetful returns an error about settings that a store which ends with this process cannot keep.
+func (b *builder) checkForgetful(cfg settings.Config) error {
+	if !b.service.forgetful {
+		return nil
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(cfg.Namespaces)) {
+		if cfg.Namespaces[name].MustExist {
+			errs = append(errs, cfg.At(errors.New("it needs a store that keeps counters: memory: has none when a process starts. Use file:FOLDER or another store, or leave it out"),
+				"namespaces", name, "must_exist"))
+		}
+		if cfg.Namespaces[name].ClockFrom != "" {
+			errs = append(errs, cfg.At(errors.New("it needs a store that keeps fences: over memory: each process would repeat the ids from that time on. Use file:FOLDER or another store, or leave it out"),
+				"namespaces", name, "clock_from"))
+		}
 	}
 	return errors.Join(errs...)
 }

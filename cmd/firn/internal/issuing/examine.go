@@ -171,7 +171,10 @@ func (b *builder) examineCounter(ctx context.Context, name string, set settings.
 
 // counterStands says at which number a counter begins or goes on: in another store it begins again.
 func (b *builder) counterStands(ctx context.Context, name string, set settings.Namespace, made base) []store.Finding {
-	s, _ := b.service.store.(*untouched) // examiner has put it there
+	s, ok := b.service.store.(*untouched)
+	if !ok {
+		return nil
+	}
 	f := store.Finding{Subject: "namespace"}
 	write, stands := s.counter(name), " goes on at "
 	if write.Revision == 0 {

@@ -43,12 +43,13 @@ type Config struct {
 	Settings settings.Config
 	// Base is the lease of the pool that namespaces made on first use share, if the
 	// settings name none.
-	Base     lease.Config
-	Store    store.Store // remains the caller's
-	Log      *slog.Logger
-	Registry *prometheus.Registry // receives the metrics
-	Traced   bool                 // requests have spans, which get the namespace and the count
-	Audit    *access.Audit        // receives denials; default: one to Log
+	Base      lease.Config
+	Store     store.Store // remains the caller's
+	Forgetful bool        // Store ends with this process
+	Log       *slog.Logger
+	Registry  *prometheus.Registry // receives the metrics
+	Traced    bool                 // requests have spans, which get the namespace and the count
+	Audit     *access.Audit        // receives denials; default: one to Log
 	// Shares divide what all clients use; default: the default limits.
 	Shares *share.Shares
 	// Monotonic is the clock of rates; default: the system's.
@@ -57,19 +58,20 @@ type Config struct {
 
 // Service issues ids. Its methods may be called concurrently. Make one with [Open] or [Start].
 type Service struct {
-	store    store.Store
-	memory   *register.Memory // of all counters, for as long as the process lives
-	log      *slog.Logger
-	base     lease.Config
-	metrics  *metrics
-	traced   bool
-	audit    *access.Audit
-	internal *internalErrors
-	clock    func() time.Duration
-	room     *room
-	batches  sync.Pool // of *Batch
-	shares   *share.Shares
-	loans    *loans
+	store     store.Store
+	forgetful bool
+	memory    *register.Memory // of all counters, for as long as the process lives
+	log       *slog.Logger
+	base      lease.Config
+	metrics   *metrics
+	traced    bool
+	audit     *access.Audit
+	internal  *internalErrors
+	clock     func() time.Duration
+	room      *room
+	batches   sync.Pool // of *Batch
+	shares    *share.Shares
+	loans     *loans
 	// undeclared has the *access.Bucket of names that are no namespaces. There are not more of them than share.Names.
 	undeclared sync.Map
 	joining    chan struct{} // holds a value for each pool that is being joined: at most poolsAtOnce
@@ -127,7 +129,7 @@ func Start(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Shares == nil {
 		cfg.Shares = share.New(share.Limits{HTTP: math.MaxInt32, Redis: math.MaxInt32, Requests: math.MaxInt32, Percent: 100})
 	}
-	s := &Service{store: cfg.Store, memory: &register.Memory{}, setBacks: map[string]int64{}, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, loans: newLoans(), joining: make(chan struct{}, poolsAtOnce), examining: make(chan struct{}, 1), unwatch: func() {}}
+	s := &Service{store: cfg.Store, forgetful: cfg.Forgetful, memory: &register.Memory{}, setBacks: map[string]int64{}, log: cfg.Log, base: cfg.Base, metrics: newMetrics(cfg.Registry), traced: cfg.Traced, audit: cfg.Audit, internal: &internalErrors{to: cfg.Log, clock: cfg.Monotonic}, clock: cfg.Monotonic, room: newRoom(), shares: cfg.Shares, loans: newLoans(), joining: make(chan struct{}, poolsAtOnce), examining: make(chan struct{}, 1), unwatch: func() {}}
 	s.now.Store(&snapshot{})
 	if err := s.apply(ctx, cfg.Settings, (*snapshot).servable); err != nil {
 		return nil, err

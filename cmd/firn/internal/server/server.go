@@ -84,12 +84,13 @@ type Config struct {
 	Settings settings.Config
 	// Base is the lease of the pool that namespaces made on first use share, if the
 	// settings name none.
-	Base    lease.Config
-	Store   store.Store // remains the caller's
-	Log     *slog.Logger
-	LogLost func() int64      // how many records of Log were lost; nil: none are
-	Traces  *telemetry.Traces // nil: no tracing
-	Version string
+	Base      lease.Config
+	Store     store.Store // remains the caller's
+	Forgetful bool        // Store ends with this process
+	Log       *slog.Logger
+	LogLost   func() int64      // how many records of Log were lost; nil: none are
+	Traces    *telemetry.Traces // nil: no tracing
+	Version   string
 	// Linger is how long the server still answers after shutdown was requested. It is no
 	// longer ready, so that balancers and clients turn to other servers meanwhile.
 	Linger time.Duration
@@ -141,7 +142,7 @@ func prepare(c Config) (*Server, error) {
 func (s *Server) open(ctx context.Context, c Config) (err error) {
 	watched := telemetry.Watch(c.Store, s.registry, s.traces.Tracer())
 	s.service, err = issuing.Start(ctx, issuing.Config{
-		Settings: c.Settings, Base: c.Base, Store: watched,
+		Settings: c.Settings, Base: c.Base, Store: watched, Forgetful: c.Forgetful,
 		Log: s.log, Registry: s.registry, Audit: s.audit, Traced: s.traces.On(), Shares: s.shares,
 	})
 	if err != nil {
