@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -37,6 +38,7 @@ func TestALookRaisesACounterThatWasSetBack(t *testing.T) {
 		"wiped":         {1, func(mem *memstore.Store, _ memstore.Snapshot) { mem.Restore(nil) }, 1},
 		"an older copy": {1, func(mem *memstore.Store, older memstore.Snapshot) { mem.Restore(older) }, 1},
 		"of a stripe":   {4, func(mem *memstore.Store, _ memstore.Snapshot) { mem.Restore(nil) }, 1},
+		"all but an id": {1, func(mem *memstore.Store, _ memstore.Snapshot) { mem.Restore(nil); raiseTo(t, mem, 29) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mem := memstore.New(nil)
@@ -62,7 +64,7 @@ func TestALookRaisesACounterThatWasSetBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.forget(mem, older)
-			writes := faulty.Counts().CompareAndSwap
+			writes, reads := faulty.Counts().CompareAndSwap, faulty.Counts().Get
 			for range 2 {
 				if err := here.Look(t.Context()); err != nil {
 					t.Fatal(err)
@@ -75,11 +77,108 @@ func TestALookRaisesACounterThatWasSetBack(t *testing.T) {
 			if n := here.State().SetBacks; n != c.changes || int64(faulty.Counts().CompareAndSwap-writes) != c.changes {
 				t.Errorf("%d set backs, %d writes", n, faulty.Counts().CompareAndSwap-writes)
 			}
+			if n := faulty.Counts().Get - reads; c.changes == 0 && n != 2 {
+				t.Errorf("%d reads for two looks that found all as it was", n)
+			}
 			_, other := orders(t, cfg)
 			if id, err := other.Next(t.Context()); err != nil || uint64(id) <= last {
 				t.Errorf("another process makes %d, %v; %d was made here", id, err, last)
 			}
 		})
+	}
+}
+
+func raiseTo(t *testing.T, s store.Store, last firn.ID) {
+	t.Helper()
+	if _, err := segment.RaiseCounter(t.Context(), s, "orders", last, segment.Stripe{Stride: 1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A look whose read fails says so, though the store answers again a moment later. What another program writes while a look
+// raises the counter is left alone.
+func TestALookThatMeetsAFaultInTheMiddleSaysSo(t *testing.T) {
+	mem := memstore.New(nil)
+	faulty := storetest.NewFaulty(mem)
+	_, n := orders(t, segment.Config{Store: faulty})
+	if _, err := n.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	gets := 0
+	faulty.Script = func(storetest.Call) storetest.Outcome {
+		if gets++; gets == 1 {
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	if err := n.Look(t.Context()); err == nil || gets != 1 {
+		t.Errorf("%v after %d calls", err, gets)
+	}
+	mem.Restore(nil)
+	gets = 0
+	faulty.Script = func(storetest.Call) storetest.Outcome {
+		if gets++; gets == 2 { // after the look has found that the counter is gone
+			if _, err := mem.CompareAndSwap(t.Context(), register.CounterKey("orders"), 0, []byte("mine")); err != nil {
+				t.Error(err)
+			}
+		}
+		return storetest.Pass
+	}
+	if err := n.Look(t.Context()); !errors.Is(err, store.ErrForeign) {
+		t.Errorf("a record of somebody else: %v", err)
+	}
+	if e, err := mem.Get(t.Context(), register.CounterKey("orders")); err != nil || string(e.Value) != "mine" {
+		t.Errorf("%s, %v", e.Value, err)
+	}
+}
+
+// What a look writes grants nothing: whoever finds it takes no range back.
+func TestALookGrantsNoIDs(t *testing.T) {
+	mem := memstore.New(nil)
+	_, n := orders(t, segment.Config{Store: mem})
+	if _, err := n.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mem.Restore(nil)
+	if err := n.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var record struct{ Step int64 }
+	if e, err := mem.Get(t.Context(), register.CounterKey("orders")); err != nil || json.Unmarshal(e.Value, &record) != nil || record.Step != 0 {
+		t.Errorf("%s, %v", e.Value, err)
+	}
+}
+
+// A loss is counted although the counter could not be raised, and another one beside it.
+func TestEachLossIsCountedWhileTheStoreTakesNoWrites(t *testing.T) {
+	mem := memstore.New(nil)
+	faulty := storetest.NewFaulty(mem)
+	_, n := orders(t, segment.Config{Store: faulty, MinStep: 10, MaxStep: 10, Ahead: 1e-9})
+	if _, err := n.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	faulty.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Op == storetest.OpCompareAndSwap {
+			return storetest.Refuse
+		}
+		return storetest.Pass
+	}
+	for losses := int64(1); losses <= 2; losses++ {
+		mem.Restore(nil)
+		raiseTo(t, mem, firn.ID(losses))
+		for range 2 {
+			if err := n.Look(t.Context()); err == nil || n.State().SetBacks != losses {
+				t.Errorf("%v, %d set backs, want %d", err, n.State().SetBacks, losses)
+			}
+		}
+	}
+}
+
+// A source of one's own keeps its counters itself.
+func TestALookAtASourceOfOnesOwnDoesNothing(t *testing.T) {
+	_, n := orders(t, segment.Config{Source: listed(segment.Range{First: 1, Count: 5, Stride: 1})})
+	if err := n.Look(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -246,6 +247,16 @@ func TestASourceWaitsForOthersOfTheProcess(t *testing.T) {
 			if given || err == nil || err.Error() != want || errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("%v, %v, want %s", given, err, want)
 			}
+		}
+		mem.Restore(nil) // a look would raise the counter, and waits for its turn as well
+		gone, leave = context.WithCancel(t.Context())
+		_, n := orders(t, segment.Config{Store: mem, Memory: memory})
+		looked := make(chan error, 1)
+		go func() { looked <- n.Look(gone) }()
+		synctest.Wait()
+		leave()
+		if err := <-looked; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "look at") || !strings.Contains(err.Error(), "wait for others of this process") {
+			t.Error(err)
 		}
 		close(answer)
 		if r := fetch(t, s, 1); r.First != 16 {

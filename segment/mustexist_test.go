@@ -1,8 +1,11 @@
 package segment_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -124,6 +127,32 @@ func isNotRaised(t *testing.T) {
 		if err := all.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The last id of a counter with a stride lies a stride below the next.
+func TestASetBackNamesTheLastIDOfAStripe(t *testing.T) {
+	stripe := segment.Stripe{Offset: 1, Stride: 4}
+	mem := memstore.New(nil)
+	var log bytes.Buffer
+	_, n := orders(t, segment.Config{Store: mem, MustExist: true, Offset: 1, Stride: 4, MinStep: 5, MaxStep: 5, Ahead: 1e-9, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	raise := func(last firn.ID) {
+		t.Helper()
+		if _, err := segment.RaiseCounter(t.Context(), mem, "orders", last, stripe); err != nil {
+			t.Fatal(err)
+		}
+	}
+	raise(0)
+	if id, err := n.Next(t.Context()); id != 1 || err != nil {
+		t.Fatal(id, err)
+	}
+	mem.Restore(nil)
+	raise(5)
+	for range 2 {
+		setBack(t, "look", n.Look(t.Context()), store.SetBackError{Counter: "orders", Found: 5, Known: 17})
+	}
+	if text := log.String(); strings.Count(text, "no range is fetched until the counter of a segment is raised") != 1 || strings.Contains(text, "may be made again") {
+		t.Error(text)
 	}
 }
 

@@ -1,12 +1,14 @@
 package segment_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -203,9 +205,9 @@ func TestAnOutageAndItsEndAreLoggedOncePerName(t *testing.T) {
 		t.Errorf("the log has\n%s", text)
 	}
 	log.Reset()
-	for range 2 {
+	for _, calls := range []int{3, 1} {
 		w.store.SetDown(true)
-		for range 3 {
+		for range calls {
 			if _, err := n.Take(t.Context(), 1<<20); err == nil {
 				_, err = w.take(n, 1<<20)
 				if err == nil {
@@ -599,6 +601,100 @@ func TestRaiseMovesOnAndOnlyForward(t *testing.T) {
 			t.Error(id, err)
 		}
 	}
+}
+
+// A raise to the last id is in the store, though no range can be fetched after it.
+func TestARaiseToTheLastIDIsInTheStore(t *testing.T) {
+	mem := memstore.New(nil)
+	_, n := orders(t, segment.Config{Store: mem, Max: 100})
+	if err := n.Raise(t.Context(), 100); err != nil {
+		t.Error(err)
+	}
+	if c, err := segment.ReadCounter(t.Context(), mem, "orders"); err != nil || c.Next != 101 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Close says how many names have ids that stay unused, and why.
+func TestCloseSaysWhoseIDsStayUnused(t *testing.T) {
+	var log bytes.Buffer
+	faulty := storetest.NewFaulty(memstore.New(nil))
+	all, err := segment.New(segment.Config{Store: faulty, Fetches: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if _, err := all.Next(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	faulty.Script = func(c storetest.Call) storetest.Outcome {
+		if c.Key == register.CounterKey("b") {
+			return storetest.Refuse
+		}
+		return storetest.Pass
+	}
+	if err := all.Close(t.Context()); !errors.Is(err, store.ErrRefused) || !strings.HasSuffix(err.Error(), "; unused ids of 1 names stay unused") {
+		t.Error(err)
+	}
+	if text := log.String(); !strings.Contains(text, "unused ids of some names could not be given back") || !strings.Contains(text, "names=1 ") {
+		t.Error(text)
+	}
+}
+
+// A program that changes its own map later changes no settings.
+func TestKeysOfAFormAreThoseOfTheOpening(t *testing.T) {
+	mem := memstore.New(nil)
+	keys := map[string]string{"0": "one"}
+	_, n := orders(t, segment.Config{Store: mem, Form: store.Form{Name: "veil 40", Keys: keys}})
+	keys["0"] = "another"
+	if _, err := n.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := mem.Get(t.Context(), register.CounterKey("orders")); err != nil || !strings.Contains(string(e.Value), `"0":"one"`) {
+		t.Errorf("%s, %v", e.Value, err)
+	}
+}
+
+// hanging answers no read before its caller gives up.
+type hanging struct{ store.Store }
+
+func (hanging) Get(ctx context.Context, _ string) (store.Entry, error) {
+	<-ctx.Done()
+	return store.Entry{}, context.Cause(ctx)
+}
+
+// The deadline of a caller is not taken for a store that is slow.
+func TestADeadlineOfTheCallerStaysOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n := orders(t, segment.Config{Store: hanging{memstore.New(nil)}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := n.Raise(ctx, 5); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) {
+			t.Error(err)
+		}
+	})
+}
+
+// Close says what it did not wait for.
+func TestACloseThatEndsBeforeAFetchSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, n := orders(t, segment.Config{Store: hanging{memstore.New(nil)}})
+		failed := make(chan error, 1)
+		go func() {
+			_, err := n.Next(t.Context())
+			failed <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := all.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "wait for fetches under way, whose ids stay unused") {
+			t.Error(err)
+		}
+		if err := <-failed; !errors.Is(err, firn.ErrClosed) {
+			t.Error(err)
+		}
+	})
 }
 
 // The greatest id of a table is what its keys say, in both packages.

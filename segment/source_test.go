@@ -14,6 +14,7 @@ import (
 	"github.com/firn-id/firn/segment"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/register"
 )
 
 // sourceFunc is a source that is a function.
@@ -280,11 +281,14 @@ func TestASourceNeedsAStore(t *testing.T) {
 }
 
 func TestSettingsThatASourceIgnoresAreRefused(t *testing.T) {
-	for _, cfg := range []segment.Config{{Start: 5}, {Offset: 1}, {Offset: 1, Stride: 2}, {Stride: 2}, {Form: store.Form{Name: "veiled"}}, {Form: store.Form{Keys: map[string]string{"0": "key"}}}} {
+	for _, cfg := range []segment.Config{{Start: 5}, {Offset: 1}, {Offset: 1, Stride: 2}, {Stride: 2}, {Form: store.Form{Name: "veiled"}}, {Form: store.Form{Keys: map[string]string{"0": "key"}}}, {MustExist: true}} {
 		cfg.Source = listed()
 		if _, err := segment.New(cfg); err == nil || !strings.Contains(err.Error(), "Config.Source has its own ids") {
 			t.Errorf("%+v: %v", cfg, err)
 		}
+	}
+	if _, err := segment.New(segment.Config{Source: listed(), Memory: &register.Memory{}}); err == nil || !strings.Contains(err.Error(), "Config.Memory is of the counters of a Store") {
+		t.Errorf("a memory: %v", err)
 	}
 	r := segment.Range{First: 5, Count: 3}
 	for id := range r.All() {

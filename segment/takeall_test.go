@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -109,7 +110,8 @@ func TestSoManyIDsMayBeTakenAtOnce(t *testing.T) {
 	w := newWorld(t, 1)
 	n := w.orders(steps(1000, 1000))
 	for _, count := range []int{math.MinInt, 0, 1<<30 + 1} {
-		if all, err := n.TakeAll(t.Context(), count, nil); !errors.Is(err, firn.ErrRange) || all != nil {
+		before := []segment.Range{{First: 1, Count: 1, Stride: 1}}
+		if all, err := n.TakeAll(t.Context(), count, before); !errors.Is(err, firn.ErrRange) || !slices.Equal(all, before) || !strings.Contains(err.Error(), ": 1 to 1073741824 are allowed") {
 			t.Errorf("%d: %v, %v", count, all, err)
 		}
 	}
@@ -132,6 +134,9 @@ func TestSoManyIDsMayBeTakenAtOnce(t *testing.T) {
 	few, err := tiny.Namespace("orders")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if all, err := few.TakeAll(t.Context(), 16, nil); err != nil || len(all) != 16 {
+		t.Errorf("of sixteen ranges that are fetched: %v, %v", all, err)
 	}
 	if _, err := few.TakeAll(t.Context(), 1000, nil); !errors.Is(err, segment.ErrSource) {
 		t.Errorf("a source of single ids: %v", err)

@@ -2,13 +2,29 @@ package sequence_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/sequence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
+	"github.com/firn-id/firn/store/register"
 )
+
+// A second form is refused, and the first stays.
+func TestAFormIsDeclaredOnce(t *testing.T) {
+	mem := memstore.New(nil)
+	txn := open(t, mem, sequence.Config{})
+	if err := txn.Declare("template A{n:5}"); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, "another form", txn.Declare("template B{n:5}"), store.ErrTaken, "template A{n:5}")
+	want(t, txn, 1)
+	if e, err := mem.Get(background, register.CounterKey("txn")); err != nil || !strings.Contains(string(e.Value), `"form":"template A{n:5}"`) {
+		t.Errorf("%s, %v", e.Value, err)
+	}
+}
 
 func TestASequenceThatMustExistIsNotMade(t *testing.T) {
 	mem := memstore.New(nil)

@@ -101,6 +101,9 @@ func TestOnlyARaiseContinuesASequenceThatMustExist(t *testing.T) {
 		if err := <-raised; err != nil {
 			t.Error(err)
 		}
+		if n := txn.State().Failures; n != 2 {
+			t.Errorf("%d calls failed, want 2: the raise beside them did not", n)
+		}
 		if id, err := txn.Next(t.Context()); id != 151 || err != nil {
 			t.Errorf("after the raise: %d, %v", id, err)
 		}
@@ -131,6 +134,83 @@ func TestARaiseThatWasGivenUpContinuesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A look whose read fails says so, though the store answers again a moment later; after Close it reads nothing.
+func TestALookThatFailsRaisesNothing(t *testing.T) {
+	mem := memstore.New(nil)
+	s := storetest.NewFaulty(mem)
+	all, err := sequence.New(sequence.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	txn, err := all.Namespace("txn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, txn, 1)
+	calls := 0
+	s.Script = func(storetest.Call) storetest.Outcome {
+		if calls++; calls == 1 {
+			return storetest.FailUnapplied
+		}
+		return storetest.Pass
+	}
+	fails(t, "a read that failed", txn.Look(background), store.ErrUnavailable, "look")
+	if err := all.Close(background); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, "after Close", txn.Look(background), firn.ErrClosed, "txn")
+	if calls != 1 {
+		t.Errorf("%d calls of the store", calls)
+	}
+}
+
+// The first id alone is a loss too, and a look of a sequence that must exist raises nothing.
+func TestALookRaisesNoSequenceThatMustExist(t *testing.T) {
+	mem := memstore.New(nil)
+	exists(t, mem)
+	txn := open(t, mem, sequence.Config{MustExist: true})
+	want(t, txn, 1)
+	mem.Restore(nil)
+	fails(t, "look", txn.Look(background), store.ErrSetBack, "has lost the counter")
+	if now := mem.Snapshot(); len(now) != 0 {
+		t.Errorf("a look wrote: %v", now)
+	}
+}
+
+// Others may go on with a sequence that was raised too low: that is one loss for one that must exist. One that need not exist
+// is raised at once; if the store takes no write, each record that lies below is a loss.
+func TestLossesOfASequenceAreCounted(t *testing.T) {
+	for must, losses := range map[bool]int64{true: 1, false: 3} {
+		mem := memstore.New(nil)
+		exists(t, mem)
+		s := storetest.NewFaulty(mem)
+		txn := open(t, s, sequence.Config{MustExist: must})
+		if _, err := txn.Reserve(background, 100); err != nil {
+			t.Fatal(err)
+		}
+		s.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Op == storetest.OpCompareAndSwap {
+				return storetest.Refuse
+			}
+			return storetest.Pass
+		}
+		mem.Restore(nil)
+		for last := firn.ID(5); last < 8; last++ {
+			if err := open(t, mem, sequence.Config{}).Raise(background, last); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if _, err := txn.Next(background); err == nil {
+					t.Error("an id without a write")
+				}
+			}
+		}
+		if n := txn.State().SetBacks; n != losses {
+			t.Errorf("must exist %t: %d losses, want %d", must, n, losses)
+		}
+	}
 }
 
 // A process that makes no ids for a while still keeps others from those that it knows, if it looks.
