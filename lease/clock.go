@@ -65,7 +65,7 @@ func (s *poolSource) checkClock(ctx context.Context) (reading, error) {
 		case half <= s.cfg.Tolerance && offset.Abs() <= s.cfg.Tolerance-half: // the sum overflows for a clock that is centuries away
 			here.there = there.Add(half)
 			return s.check(here), nil
-		case offset.Abs() > s.cfg.Tolerance:
+		case offset.Abs()-half > s.cfg.Tolerance: // whenever the store read its clock; otherwise a quicker answer may tell
 			return reading{}, &ClockError{Here: here.wall.Add(-half), There: there, Whose: "the store's", Tolerance: s.cfg.Tolerance}
 		case try == maxClockTries:
 			return reading{}, fmt.Errorf("lease: %w", turns.Fault(ctx, store.ErrUnavailable,
