@@ -874,50 +874,36 @@ func TestAReleaseOfALostWorkerCallsNoStore(t *testing.T) {
 	}
 }
 
-// A release finds that the store has forgotten the slot and granted the worker to another. It writes nothing there, but newcomers
-// must wait; if they cannot be made to, the next release tries that again.
+// A release finds that the store has forgotten the slot, and newcomers cannot be made to wait: the next release tries that again.
+// Another process may have claimed the worker by then. Its claim is not one that the first release allowed.
 func TestAReleaseThatCannotHoldNewcomersOffIsRepeated(t *testing.T) {
-	w := newWorld(t)
-	s, ask := w.slots(t)
-	grant := must(s.Acquire(t.Context(), ask))
-	last := grant.After + 10
-	w.put(theSlot, must(register.Encode(Slot{Owner: "another", After: last, Fence: last + 10, Write: 1})))
-	w.store.Script = func(c storetest.Call) storetest.Outcome {
-		if c.Key == "firn/default/pool" {
-			return storetest.Refuse
+	for name, claimedBefore := range map[string]bool{"claimed before the first": true, "claimed between the two": false} {
+		w := newWorld(t)
+		s, ask := w.slots(t)
+		grant := must(s.Acquire(t.Context(), ask))
+		last := grant.After + 10
+		claim := func() {
+			w.put(theSlot, must(register.Encode(Slot{Owner: "another", After: last, Fence: last + 10, Write: 1})))
 		}
-		return storetest.Pass
-	}
-	if err := s.Release(t.Context(), grant, last); !errors.Is(err, store.ErrRefused) || w.closed() {
-		t.Fatalf("%v, closed: %t", err, w.closed())
-	}
-	w.store.Script = nil
-	if err := s.Release(t.Context(), grant, last); err != nil || !w.closed() {
-		t.Errorf("%v, closed: %t", err, w.closed())
-	}
-}
-
-// The slot has vanished and newcomers cannot be made to wait, so the release fails. Another process claims the worker before the
-// next release: its claim is not one that this release allowed, and newcomers still must wait.
-func TestAReleaseThatMetALossIsNotTakenForTheReasonOfALaterClaim(t *testing.T) {
-	w := newWorld(t)
-	s, ask := w.slots(t)
-	grant := must(s.Acquire(t.Context(), ask))
-	last := grant.After + 10
-	w.forgets("0")
-	w.store.Script = func(c storetest.Call) storetest.Outcome {
-		if c.Key == "firn/default/pool" {
-			return storetest.Refuse
+		if w.forgets("0"); claimedBefore {
+			claim()
 		}
-		return storetest.Pass
-	}
-	if err := s.Release(t.Context(), grant, last); !errors.Is(err, store.ErrRefused) || w.closed() {
-		t.Fatalf("%v, closed: %t", err, w.closed())
-	}
-	w.store.Script = nil
-	w.put(theSlot, must(register.Encode(Slot{Owner: "another", After: last, Fence: last + 10, Write: 1})))
-	if err := s.Release(t.Context(), grant, last); err != nil || !w.closed() {
-		t.Errorf("%v, closed: %t", err, w.closed())
+		w.store.Script = func(c storetest.Call) storetest.Outcome {
+			if c.Key == "firn/default/pool" {
+				return storetest.Refuse
+			}
+			return storetest.Pass
+		}
+		if err := s.Release(t.Context(), grant, last); !errors.Is(err, store.ErrRefused) || w.closed() {
+			t.Fatalf("%s: %v, closed: %t", name, err, w.closed())
+		}
+		w.store.Script = nil
+		if !claimedBefore {
+			claim()
+		}
+		if err := s.Release(t.Context(), grant, last); err != nil || !w.closed() {
+			t.Errorf("%s: %v, closed: %t", name, err, w.closed())
+		}
 	}
 }
 

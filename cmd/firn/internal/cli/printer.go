@@ -66,13 +66,17 @@ func (p *printer) ending(err error) error {
 	return err
 }
 
-// end writes the end of the JSON, and flushes, which returns the error of any write.
+// end writes the end of the JSON, and flushes.
 func (p *printer) end() error {
-	if p.asJSON && !p.any {
-		_, _ = p.out.WriteString(`{"ids":[`)
+	end := ""
+	switch {
+	case p.asJSON && p.any:
+		end = "]}\n"
+	case p.asJSON:
+		end = `{"ids":[]}` + "\n"
 	}
-	if p.asJSON {
-		_, _ = p.out.WriteString("]}\n")
+	if _, err := p.out.WriteString(end); err != nil {
+		return err
 	}
 	return p.out.Flush()
 }
